@@ -1,0 +1,23 @@
+# The libraries of the tests and examples: the installed one, else a pinned tag from the internet. The headers need none.
+# SPDX-License-Identifier: MIT
+include(FetchContent)
+
+# octet_dependency(NAME TARGET REPOSITORY TAG): TARGET exists afterwards.
+macro(octet_dependency name target repository tag)
+  if(NOT TARGET ${target})
+    find_package(${name} QUIET)
+  endif()
+  if(NOT TARGET ${target})
+    message(STATUS "${name} is not installed: fetching ${tag} from ${repository}")
+    FetchContent_Declare(${name} GIT_REPOSITORY ${repository} GIT_TAG ${tag} GIT_SHALLOW ON)
+    FetchContent_MakeAvailable(${name})
+  endif()
+endmacro()
+
+if(OCTET_EXAMPLES)
+  octet_dependency(CLI11 CLI11::CLI11 https://github.com/CLIUtils/CLI11 v2.4.2)
+  octet_dependency(nlohmann_json nlohmann_json::nlohmann_json https://github.com/nlohmann/json v3.11.3)
+endif()
+if(OCTET_TESTS)
+  octet_dependency(Catch2 Catch2::Catch2 https://github.com/catchorg/Catch2 v3.7.1)
+endif()

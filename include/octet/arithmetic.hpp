@@ -1,0 +1,63 @@
+// Arithmetic on fp8: + - * / and a few functions of <cmath>, computed in float and rounded back once.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+
+#include "convert.hpp"
+
+namespace octet {
+inline namespace v0 {
+
+// x op y = F(float(x) op float(y)): the float operation (exact for most pairs), then one rounding to nearest even that
+// saturates. NaN in, NaN out; x / 0 is the float's infinity, so the largest value. For sums of many products keep the
+// sum in float: every step here loses what 8 bits cannot hold. Not for e8m0, whose values are scales.
+#define OCTET_OPERATOR(op)                                                                                 \
+  template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0>        \
+  OCTET_INLINE constexpr fp8<E, M, X, Bias> operator op(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b) {      \
+    return fp8<E, M, X, Bias>(decode(a) op decode(b));                                                     \
+  }                                                                                                        \
+  template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0>        \
+  OCTET_INLINE constexpr fp8<E, M, X, Bias>& operator op##=(fp8<E, M, X, Bias>& a, fp8<E, M, X, Bias> b) { \
+    return a = a op b;                                                                                     \
+  }
+OCTET_OPERATOR(+)
+OCTET_OPERATOR(-)
+OCTET_OPERATOR(*)
+OCTET_OPERATOR(/)
+#undef OCTET_OPERATOR
+
+// The function of <cmath> on the float, rounded back once.
+#define OCTET_FUNCTION(name)                                                                        \
+  template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0> \
+  OCTET_INLINE fp8<E, M, X, Bias> name(fp8<E, M, X, Bias> x) {                                      \
+    return fp8<E, M, X, Bias>(std::name(decode(x)));                                                \
+  }
+OCTET_FUNCTION(sqrt)
+OCTET_FUNCTION(exp)
+OCTET_FUNCTION(log)
+OCTET_FUNCTION(tanh)
+OCTET_FUNCTION(floor)
+OCTET_FUNCTION(ceil)
+OCTET_FUNCTION(trunc)
+#undef OCTET_FUNCTION
+
+// a * b + c, rounded once: product and sum are exact in double wherever the result does not saturate.
+template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0>
+OCTET_INLINE constexpr fp8<E, M, X, Bias> fma(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b, fp8<E, M, X, Bias> c) {
+  return fp8<E, M, X, Bias>(decode<double>(a) * decode<double>(b) + decode<double>(c));
+}
+
+// The smaller and the larger value; the other one where one is NaN (IEEE 754-2019 9.6, minimumNumber and
+// maximumNumber).
+template <int E, int M, encoding X, int Bias>
+OCTET_INLINE constexpr fp8<E, M, X, Bias> fmin(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b) {
+  return isnan(a) || b < a ? b : a;
+}
+template <int E, int M, encoding X, int Bias>
+OCTET_INLINE constexpr fp8<E, M, X, Bias> fmax(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b) {
+  return isnan(a) || a < b ? b : a;
+}
+
+}  // namespace v0
+}  // namespace octet

@@ -1,0 +1,79 @@
+// Who compiles: the one file that asks, and the few macros the other headers are written with.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error "Octet needs C++17 or later"
+#endif
+
+#define OCTET_VERSION_MAJOR 0
+#define OCTET_VERSION_MINOR 1
+#define OCTET_VERSION_PATCH 0
+
+// Every function of the library is one of two kinds, so that what one translation unit's compiler flags made of it
+// never reaches the calls of another: OCTET_INLINE functions are always inlined, OCTET_LOCAL functions have internal
+// linkage.
+#if defined(__CUDACC__)
+#define OCTET_HOST_DEVICE __host__ __device__
+#else
+#define OCTET_HOST_DEVICE
+#endif
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#define OCTET_INLINE OCTET_HOST_DEVICE __forceinline
+#define OCTET_HOST_INLINE __forceinline
+#define OCTET_LOCAL [[maybe_unused]] static
+#define OCTET_COLD [[maybe_unused]] static __declspec(noinline)
+#define OCTET_MAY_ALIAS
+#define OCTET_RESTRICT __restrict
+#else
+#define OCTET_INLINE OCTET_HOST_DEVICE __attribute__((always_inline)) inline
+#define OCTET_HOST_INLINE __attribute__((always_inline)) inline
+#define OCTET_LOCAL [[maybe_unused]] static
+#define OCTET_COLD [[maybe_unused]] static __attribute__((noinline, cold))
+// One-byte and one-float views of a caller's buffer are correct whatever type the buffer was written as.
+#define OCTET_MAY_ALIAS __attribute__((__may_alias__))
+#define OCTET_RESTRICT __restrict__
+#endif
+
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+#define OCTET_EXCEPTIONS 1
+#else
+#define OCTET_EXCEPTIONS 0
+#endif
+
+// The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14
+// defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t is not __bf16
+// before g++ 13.
+#define OCTET_HAS_FLOAT16 0
+#if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
+#if defined(__clang__) ? __clang_major__ >= 15 : __GNUC__ >= 13
+#undef OCTET_HAS_FLOAT16
+#define OCTET_HAS_FLOAT16 1
+#elif !defined(__clang__) && defined(__x86_64__) && __GNUC__ == 12
+#undef OCTET_HAS_FLOAT16
+#define OCTET_HAS_FLOAT16 1
+#endif
+#endif
+
+#if defined(__STDCPP_BFLOAT16_T__) && !defined(__CUDACC__)
+#define OCTET_HAS_BFLOAT16 1
+#else
+#define OCTET_HAS_BFLOAT16 0
+#endif
+
+namespace octet {
+inline namespace v0 {
+
+// To{from}, the same bits; std::bit_cast came with C++20.
+template <class To, class From>
+OCTET_INLINE constexpr To bit_cast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
+  return __builtin_bit_cast(To, from);
+}
+
+}  // namespace v0
+}  // namespace octet

@@ -1,0 +1,254 @@
+// One value: encode and decode between fp8 and every number type; constant expressions, host and device.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <limits>
+
+#include "exact.hpp"
+
+namespace octet {
+inline namespace v0 {
+
+// The bits of the least positive float whose magnitude overflows when rounded to nearest even. Half a unit above the
+// largest value lies a tie: an odd largest code gives it to the next code, which does not exist; an even one keeps it.
+template <class F>
+OCTET_INLINE constexpr std::uint32_t overflow_bits();
+
+namespace detail {
+
+// -- To fp8 ---------------------------------------------------------------------------------------------------------
+
+// A direction is a mode, or 32 random bits. Its rounding policy, and whether it stops an overflowing value at the
+// largest one.
+OCTET_INLINE constexpr exact::by_mode policy(rounding r, bool negative) { return {r, negative}; }
+OCTET_INLINE constexpr exact::by_chance policy(exact::by_chance c, bool) { return c; }
+OCTET_INLINE constexpr bool inward(rounding r, bool negative) {
+  return r == rounding::toward_zero || r == (negative ? rounding::upward : rounding::downward);
+}
+OCTET_INLINE constexpr bool inward(exact::by_chance, bool) { return false; }
+
+// E8M0 has no spacing within a binade: the code and the significand below it are one number, rounded at bit 52.
+// Everything at or below 2^-127 is code 00.
+template <class F, class Round>
+OCTET_INLINE constexpr std::uint64_t round_exponent(std::uint64_t a, Round round) {
+  using D = float_traits<double>;
+  constexpr std::uint64_t least = static_cast<std::uint64_t>(D::bias - F::bias) << D::mantissa_bits;
+  const std::uint64_t above = a < least ? 0 : a - least;
+  return (above + round(above, D::mantissa_bits)) >> D::mantissa_bits;
+}
+
+// The code of a value given by its bits as a Source (float or double).
+template <class F, class Source, class Direction>
+OCTET_INLINE constexpr F encode_bits(exact::bits_of<Source> bits, overflow o, Direction direction) {
+  using S = float_traits<Source>;
+  const auto a = static_cast<exact::bits_of<Source>>(bits & (S::sign_mask - 1));
+  const unsigned sign = a != bits ? F::sign_mask : 0u;
+  // 1. NaN: without its sign from every type but double, which keeps the sign and, for E5M2, the top mantissa bits.
+  if (a > S::infinity) {
+    constexpr bool keeps_sign = std::is_same_v<Source, double> && F::has_nan && F::has_negative_zero;
+    constexpr bool keeps_payload = keeps_sign && std::is_same_v<F, e5m2>;
+    const unsigned nan =
+        keeps_payload ? 0x7Eu | (static_cast<unsigned>(a >> (S::mantissa_bits - 2)) & 3u) : F::nan_code;
+    return F::from_bits(static_cast<std::uint8_t>(keeps_sign ? sign | nan : nan));
+  }
+  // 2. The magnitude on the grid of the format. Random bits need the room of a 64-bit significand, E8M0 the range of
+  // double.
+  const auto round = policy(direction, sign != 0);
+  std::uint64_t code = 0;
+  if constexpr (F::special_codes == encoding::exponent)
+    code = round_exponent<F>(exact::widen_bits<double, Source>(a), round);
+  else if constexpr (std::is_same_v<Direction, exact::by_chance>)
+    code = exact::round_magnitude<double, F::mantissa_bits, F::bias>(exact::widen_bits<double, Source>(a), round);
+  else
+    code = exact::round_magnitude<Source, F::mantissa_bits, F::bias>(a, round);
+  // 3. Overflow. A mode that points inward stops a finite value at the largest one.
+  if (code > F::max_code) {
+    const bool largest = o == overflow::saturate || (a < S::infinity && inward(direction, sign != 0));
+    code = largest ? F::max_code : F::has_infinity ? F::infinity_code : F::nan_code;
+  }
+  // 4. The sign, where a zero can carry one.
+  if (F::has_negative_zero || code != 0) code |= sign;
+  return F::from_bits(static_cast<std::uint8_t>(code));
+}
+
+// A double that rounds like x in every mode: the bits x has and a double has not are or-ed into the last place ("round
+// to odd"; right because every format keeps far fewer bits than that).
+OCTET_INLINE constexpr double to_odd(long double x) {
+  const double near = static_cast<double>(x);
+  if constexpr (std::numeric_limits<long double>::digits > std::numeric_limits<double>::digits) {
+    const std::uint64_t bits = bit_cast<std::uint64_t>(near);
+    constexpr std::uint64_t infinity = float_traits<double>::infinity;
+    const std::uint64_t a = bits & ~(std::uint64_t{1} << 63);
+    if (a > infinity) return near;
+    // Toward zero first: `near` lies beyond x if it was rounded away, and a finite x can round to infinity.
+    const long double back = static_cast<long double>(near);
+    if (back == x) return near;
+    const bool beyond = bits >> 63 != 0 ? back < x : back > x;
+    return bit_cast<double>((beyond ? bits - 1 : bits) | 1);
+  } else {
+    return near;
+  }
+}
+
+template <class I>
+OCTET_INLINE constexpr double to_odd_integer(I x) {
+  using U = std::make_unsigned_t<I>;
+  bool negative = false;
+  if constexpr (std::is_signed_v<I>) negative = x < 0;
+  U magnitude = static_cast<U>(negative ? U{0} - static_cast<U>(x) : static_cast<U>(x));
+  double unit = negative ? -1.0 : 1.0;
+  if constexpr (std::numeric_limits<U>::digits > std::numeric_limits<double>::digits) {
+    for (; magnitude >> std::numeric_limits<double>::digits != 0; unit *= 2)
+      magnitude = static_cast<U>((magnitude >> 1) | (magnitude & 1));
+  }
+  return static_cast<double>(magnitude) * unit;
+}
+
+// A float stays a float, a 16-bit float becomes one (exactly), every other number becomes a double that rounds as it
+// would.
+template <class T>
+OCTET_INLINE constexpr auto to_source(T x) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+    return x;
+  else if constexpr (is_float_v<T>)
+    return bit_cast<float>(exact::widen_bits<float, T>(float_traits<T>::to_bits(x)));
+  else if constexpr (std::is_floating_point_v<T>)
+    return to_odd(x);
+  else
+    return to_odd_integer(x);
+}
+
+template <class F, class T, class Direction>
+OCTET_INLINE constexpr F encode_number(T x, overflow o, Direction direction) {
+  const auto source = to_source(x);
+  using Source = std::remove_const_t<decltype(source)>;
+  return encode_bits<F, Source>(float_traits<Source>::to_bits(source), o, direction);
+}
+
+// -- From fp8 -------------------------------------------------------------------------------------------------------
+
+// The float with the value of q, by bits; NaN is 7FFFFFFF, of E8M0 7FFF0000.
+template <class F>
+OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
+  using S = float_traits<float>;
+  const std::uint32_t code = q.magnitude();
+  if constexpr (F::special_codes == encoding::exponent) {
+    constexpr std::uint32_t least = 0x00400000;  // 2^-127, subnormal
+    return isnan(q) ? 0x7FFF0000u : code == 0 ? least : code << S::mantissa_bits;
+  } else {
+    if (isnan(q)) return S::sign_mask - 1;
+    const std::uint32_t sign = signbit(q) ? S::sign_mask : 0;
+    if (isinf(q)) return sign | S::infinity;
+    // A subnormal is an integer times the spacing of the least binade, both of them normal floats.
+    constexpr std::uint32_t rebias = static_cast<std::uint32_t>(S::bias - F::bias) << S::mantissa_bits;
+    constexpr std::uint32_t spacing = static_cast<std::uint32_t>(F::least_exponent - F::mantissa_bits + S::bias)
+                                      << S::mantissa_bits;
+    if (code < 1u << F::mantissa_bits)
+      return sign |
+             bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(code)) * bit_cast<float>(spacing));
+    return sign | ((code << (S::mantissa_bits - F::mantissa_bits)) + rebias);
+  }
+}
+
+// Truncated toward zero, saturating at the limits of I; NaN gives 0.
+template <class I, class F>
+OCTET_INLINE constexpr I decode_integer(F q) {
+  using D = float_traits<double>;
+  const std::uint64_t bits = exact::widen_bits<double, float>(decode_bits(q));
+  const std::uint64_t a = bits & (D::sign_mask - 1);
+  const bool negative = a != bits;
+  if (a > D::infinity) return 0;
+  const int exponent = static_cast<int>(a >> D::mantissa_bits) - D::bias;
+  if (exponent < 0) return 0;
+  if (exponent >= std::numeric_limits<I>::digits)
+    return negative ? std::numeric_limits<I>::min() : std::numeric_limits<I>::max();
+  if (negative && std::is_unsigned_v<I>) return 0;
+  const std::uint64_t significand = (a & ((std::uint64_t{1} << D::mantissa_bits) - 1)) | std::uint64_t{1}
+                                                                                             << D::mantissa_bits;
+  const I magnitude = exponent <= D::mantissa_bits
+                          ? static_cast<I>(significand >> (D::mantissa_bits - exponent))
+                          : static_cast<I>(static_cast<I>(significand) << (exponent - D::mantissa_bits));
+  return negative ? static_cast<I>(-magnitude) : magnitude;
+}
+
+}  // namespace detail
+
+// The code of one value.
+//   x         any number (float, double, long double, a 16-bit float, an integer, but not bool); rounded once
+//   o         what a value beyond the largest finite one becomes; infinities follow the same rule
+//   r         to which neighbour; e8m0 rounds up unless told otherwise
+// NaN becomes the format's NaN: 7F without its sign, but from double (and long double) sign | 7F, and for E5M2 sign |
+// 7E | the top two mantissa bits, as cuda_fp8.h does; 80 for fnuz and P3109; the largest value where the format has no
+// NaN. -0 keeps its sign where the format has a -0. Never fails. Source: OCP OFP8 1.0 5.2, OCP MX 1.0 5.3, IEEE
+// 754-2019 4.3, 7.4.
+template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_number_v<T>, int> = 0>
+OCTET_INLINE constexpr F encode(T x, overflow o = overflow::saturate, rounding r = F::default_rounding) {
+  return detail::encode_number<F>(x, o, r);
+}
+
+// The code of one value by stochastic rounding: of its two neighbours the upper in magnitude with the probability of
+// the distance to the lower, floor(|x| / spacing + random_bits / 2^32); `random_bits` is 32 uniform bits, the bias at
+// most 2^-32 of the spacing. Overflow and NaN as in encode.
+template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_number_v<T>, int> = 0>
+OCTET_INLINE constexpr F encode_stochastic(T x, std::uint32_t random_bits, overflow o = overflow::saturate) {
+  return detail::encode_number<F>(x, o, exact::by_chance{random_bits});
+}
+
+// The value of one code.
+//   T         a float type: exact, but a 16-bit T rounds to nearest even what it cannot hold of E8M0; NaN is
+//             7FFFFFFF as float, 7FFFFFFFE0000000 as double, 7FFF as 16 bits, and from E8M0 7FFF0000 as float: the
+//             sign of NaN is lost, as in cuda_fp8.h
+//             or an integer type: truncated toward zero, saturating at the limits of T, NaN gives 0
+// Never fails. Source: OCP OFP8 1.0 5.1, OCP MX 1.0 5.3.
+template <class T = float, class F, std::enable_if_t<is_fp8_v<F> && is_number_v<T>, int> = 0>
+OCTET_INLINE constexpr T decode(F q) {
+  if constexpr (std::is_integral_v<T>) {
+    return detail::decode_integer<T>(q);
+  } else {
+    const std::uint32_t bits = detail::decode_bits(q);
+    if constexpr (std::is_same_v<T, float>)
+      return bit_cast<float>(bits);
+    else if constexpr (std::is_floating_point_v<T> && sizeof(T) >= sizeof(double))
+      return static_cast<T>(bit_cast<double>(exact::widen_bits<double, float>(bits)));
+    else
+      return float_traits<T>::from_bits(exact::narrow_bits<T>(exact::widen_bits<double, float>(bits)));
+  }
+}
+
+template <class F>
+OCTET_INLINE constexpr std::uint32_t overflow_bits() {
+  using S = float_traits<float>;
+  constexpr std::uint32_t largest = detail::decode_bits(F::from_bits(F::max_code));
+  constexpr std::uint32_t half_unit = 1u << (S::mantissa_bits - F::mantissa_bits - 1);
+  return largest + half_unit + (F::max_code % 2 == 0 ? 1 : 0);
+}
+
+// -- The conversions that fp8.hpp and float_traits.hpp declare ------------------------------------------------------
+
+template <int E, int M, encoding X, int Bias>
+template <class T, std::enable_if_t<is_number_v<T>, int>>
+OCTET_INLINE constexpr fp8<E, M, X, Bias>::fp8(T x) : code_(encode<fp8>(x).bits()) {}
+
+template <int E, int M, encoding X, int Bias>
+template <int E2, int M2, encoding X2, int Bias2>
+OCTET_INLINE constexpr fp8<E, M, X, Bias>::fp8(fp8<E2, M2, X2, Bias2> x) : code_(encode<fp8>(decode(x)).bits()) {}
+
+template <int E, int M, encoding X, int Bias>
+template <class T, std::enable_if_t<is_number_v<T>, int>>
+OCTET_INLINE constexpr fp8<E, M, X, Bias>::operator T() const {
+  return decode<T>(*this);
+}
+
+template <int E, int M>
+template <class T, std::enable_if_t<is_number_v<T>, int>>
+OCTET_INLINE constexpr float16_of<E, M>::float16_of(T x)
+    : bits_(exact::narrow<float16_of>(exact::widen(detail::to_source(x))).bits()) {}
+
+template <int E, int M>
+template <class T, std::enable_if_t<std::is_floating_point_v<T>, int>>
+OCTET_INLINE constexpr float16_of<E, M>::operator T() const {
+  return static_cast<T>(detail::to_source(*this));
+}
+
+}  // namespace v0
+}  // namespace octet

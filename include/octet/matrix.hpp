@@ -1,0 +1,56 @@
+// A matrix in the caller's memory: pointer, rows, columns and the distance from row to row.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "errors.hpp"
+
+namespace octet {
+inline namespace v0 {
+
+// Row-major; element (r, c) is data[r * row_stride + c]. row_stride is in elements and at least cols. Owns nothing; a
+// matrix_view<T> converts to a matrix_view<const T>. Zero rows or columns are a matrix without elements, with any
+// pointer.
+template <class T>
+struct matrix_view {
+  T* data;
+  std::size_t rows, cols, row_stride;
+
+  OCTET_INLINE constexpr matrix_view(T* elements, std::size_t row_count, std::size_t col_count, std::size_t stride)
+      : data(elements), rows(row_count), cols(col_count), row_stride(stride) {}
+  OCTET_INLINE constexpr matrix_view(T* elements, std::size_t row_count, std::size_t col_count)
+      : matrix_view(elements, row_count, col_count, col_count) {}
+
+  OCTET_INLINE constexpr operator matrix_view<const T>() const { return {data, rows, cols, row_stride}; }
+
+  OCTET_INLINE constexpr T* row(std::size_t r) const { return data + r * row_stride; }
+  // Rows first to first + count - 1.
+  OCTET_INLINE constexpr matrix_view below(std::size_t first, std::size_t count) const {
+    return {row(first), count, cols, row_stride};
+  }
+  OCTET_INLINE constexpr bool empty() const { return rows == 0 || cols == 0; }
+  // Elements from the first to behind the last, the gaps between rows included.
+  OCTET_INLINE constexpr std::size_t extent() const { return empty() ? 0 : (rows - 1) * row_stride + cols; }
+};
+
+namespace detail {
+
+// A stride below the columns, a null pointer with elements, and a size beyond the address space are errors.
+template <class T>
+OCTET_HOST_INLINE void require_matrix(const char* what, const matrix_view<T>& m) {
+  require(m.row_stride >= m.cols, what, m.row_stride, "is less than cols", m.cols);
+  if (m.empty()) return;
+  constexpr std::size_t most = static_cast<std::size_t>(-1) / 2 / sizeof(T);
+  require(m.cols <= most && m.rows - 1 <= (most - m.cols) / m.row_stride, what, m.row_stride, "is too large for rows",
+          m.rows);
+  require_pointer(what, m.data, m.rows);
+}
+
+template <class A, class B>
+OCTET_HOST_INLINE void require_same_shape(const char* what, const matrix_view<A>& a, const matrix_view<B>& b) {
+  require(a.rows == b.rows, what, b.rows, "rows, input rows", a.rows);
+  require(a.cols == b.cols, what, b.cols, "columns, input columns", a.cols);
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace octet

@@ -1,0 +1,47 @@
+// The shape of a row: what every machine's row of kernels does, over contiguous runs that were checked by the caller.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "../exact.hpp"
+
+namespace octet {
+inline namespace v0 {
+namespace simd {
+
+// F: fp8. T: float, double or a 16-bit float. Runs of n values; input and output are apart; n may be 0.
+
+template <class F, class T>
+struct conversion {
+  void (*encode)(const T* in, F* out, std::size_t n, overflow o);  // to nearest even (E8M0: up)
+  void (*decode)(const F* in, T* out, std::size_t n);
+};
+
+// The bits of the largest magnitude, NaN and infinity included: as integers finite < infinity < NaN. 0 for n = 0.
+template <class T>
+struct reduction {
+  exact::bits_of<T> (*amax)(const T* in, std::size_t n);
+  void (*amax_each)(const T* in, exact::bits_of<T>* amax, std::size_t n);  // amax[i] = max(amax[i], |in[i]|)
+};
+
+// What a row of a matrix adds to the statistics. The sums run in 8 lanes, element number i of the row in lane i % 8.
+struct row_losses {
+  std::size_t not_finite = 0, clipped = 0, flushed = 0, lost = 0, compared = 0;
+  double signal[8] = {}, error[8] = {}, relative[8] = {};
+  OCTET_HOST_INLINE constexpr row_losses() {}
+};
+
+// T: float or a 16-bit float. `factor` as in group_scale: the value is x * factor rounded to the nearest float.
+template <class F, class T>
+struct scaled_conversion {
+  void (*quantize)(const T* in, F* out, std::size_t n, double factor);               // saturates, to nearest even
+  void (*quantize_each)(const T* in, F* out, std::size_t n, const double* factors);  // one factor an element
+  void (*dequantize)(const F* in, T* out, std::size_t n, float descale);  // code * descale, rounded once to T
+  void (*dequantize_each)(const F* in, T* out, std::size_t n, const float* descales);
+  // Adds elements first, first + 1, ... of a row, whose group has this factor and descale.
+  void (*measure)(const T* in, const F* codes, std::size_t n, std::size_t first, double factor, float descale,
+                  row_losses& sums);
+};
+
+}  // namespace simd
+}  // namespace v0
+}  // namespace octet

@@ -1,0 +1,253 @@
+// The row every machine has: plain C++ whose loops have no branches, so that compilers vectorise them.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstring>
+
+#include "../convert.hpp"
+#include "kernels.hpp"
+
+namespace octet {
+inline namespace v0 {
+namespace simd {
+namespace scalar {
+
+// -- One element ----------------------------------------------------------------------------------------------------
+
+// Whether float additions round to nearest even at this moment, asked of the machine itself.
+OCTET_LOCAL bool rounds_to_nearest() {
+  const volatile float one = 1, quarter_ulp = 0x1p-25f, eighth_ulp_below = 0x1p-26f;
+  const volatile float up = one + quarter_ulp, down = one - eighth_ulp_below;
+  return up == one && down == one;
+}
+
+// Selections by masks: written as conditions, g++ turns them into branches, which random data mispredicts.
+OCTET_HOST_INLINE constexpr std::int32_t all_ones_if_negative(std::int32_t x) { return x >> 31; }
+OCTET_HOST_INLINE constexpr std::int32_t positive_part(std::int32_t x) { return x & ~all_ones_if_negative(x); }
+OCTET_HOST_INLINE constexpr std::int32_t choose(std::int32_t mask, std::int32_t yes, std::int32_t no) {
+  return (yes & mask) | (no & ~mask);
+}
+
+// The code of a float to nearest even, by one float addition that must round to nearest even.
+//
+// Let m = 2^e be the power of two at or below |x|, but at least the format's least normal value; the format's spacing
+// at x is 2^(e - M). Adding M = 2^(e + 23 - M) to |x| < 2^(e+1) gives a float in the binade of that addend, whose
+// spacing is just 2^(e - M): the addition does the rounding, and the difference of the two bit patterns is r = |x| /
+// spacing rounded to an integer. The code is r plus 2^M for every binade that e lies above the least one (see
+// exact::round_magnitude). A subnormal x is far below half a unit: if a flush-to-zero mode takes it for 0, r is 0 all
+// the same. `too_large`: the bits of the least magnitude that does not saturate (overflow_limit).
+template <class F>
+OCTET_HOST_INLINE std::uint32_t nearest_code(std::uint32_t bits, std::int32_t too_large) {
+  using S = float_traits<float>;
+  using I =
+      std::int32_t;  // every number here is below 2^31, and machines without unsigned vector compares have signed ones
+  constexpr int up = S::mantissa_bits - F::mantissa_bits;
+  constexpr I least = (F::least_exponent + S::bias) << S::mantissa_bits;
+  constexpr I largest = static_cast<I>(detail::decode_bits(F::from_bits(F::max_code)));
+  constexpr I infinity = static_cast<I>(S::infinity);
+  constexpr I beyond = F::has_infinity ? F::infinity_code : F::nan_code, nan = F::nan_code;
+  const I a = static_cast<I>(bits & (S::sign_mask - 1));
+  const I sign = static_cast<I>((bits & S::sign_mask) >> (32 - F::width));
+  const I clamped = a - positive_part(a - largest);
+  const I m = (least + positive_part(clamped - least)) & infinity;
+  const I addend = m + (up << S::mantissa_bits);
+  const I sum = bit_cast<I>(bit_cast<float>(clamped) + bit_cast<float>(addend));
+  I code = sum - addend + ((m - least) >> up);
+  code |= F::has_negative_zero ? sign : sign & all_ones_if_negative(-code);
+  code = choose(all_ones_if_negative(too_large - 1 - a), beyond | sign, code);
+  code = choose(all_ones_if_negative(infinity - a), nan, code);
+  return static_cast<std::uint32_t>(code);
+}
+
+template <class F>
+OCTET_HOST_INLINE std::int32_t overflow_limit(overflow o) {
+  return static_cast<std::int32_t>(o == overflow::saturate ? float_traits<float>::sign_mask - 1 : overflow_bits<F>());
+}
+
+// A compiler's vectoriser sees words in memory where it would not see a class.
+template <class T>
+OCTET_HOST_INLINE exact::bits_of<T> load_bits(const T* x) {
+  exact::bits_of<T> bits;
+  std::memcpy(&bits, x, sizeof bits);
+  return bits;
+}
+template <class F>
+OCTET_HOST_INLINE std::uint8_t* code_bytes(F* codes) {
+  return reinterpret_cast<std::uint8_t*>(codes);
+}
+
+// A value by its bits as a float; exact.
+template <class T>
+OCTET_HOST_INLINE std::uint32_t load_float(const T* x) {
+  if constexpr (std::is_same_v<T, float>)
+    return load_bits(x);
+  else
+    return exact::widen_bits<float, T>(load_bits(x));
+}
+
+// The bits of the float nearest to x * factor, or one that encodes alike: below 2^-126 every such float has the code of
+// zero (E8M0 is not quantized to). The magnitude is widened by hand where it is subnormal, the product is rounded to 24
+// bits on its bits, and the conversion back is then exact, so no control register has a say. NaN and infinity stay what
+// they are.
+OCTET_HOST_INLINE std::uint32_t scaled_bits(std::uint32_t x, double factor) {
+  using S = float_traits<float>;
+  constexpr int dropped = float_traits<double>::mantissa_bits - S::mantissa_bits;
+  constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  const std::uint32_t a = x & (S::sign_mask - 1);
+  const std::uint64_t subnormal = bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int32_t>(a)) * 0x1p-149);
+  const std::uint64_t normal = bit_cast<std::uint64_t>(static_cast<double>(bit_cast<float>(a)));
+  const std::uint64_t is_normal = std::uint64_t{0} - static_cast<std::uint64_t>(a >= 0x00800000u);
+  const double wide = bit_cast<double>((normal & is_normal) | (subnormal & ~is_normal));
+  const std::uint64_t product = bit_cast<std::uint64_t>(wide * factor);
+  const std::uint64_t rounded = (product + half - 1 + ((product >> dropped) & 1)) & ~(2 * half - 1);
+  return (x & S::sign_mask) | bit_cast<std::uint32_t>(static_cast<float>(bit_cast<double>(rounded)));
+}
+
+// Every value of a format, by its code.
+template <class F, class T>
+struct decode_table {
+  T values[256];
+  OCTET_HOST_INLINE constexpr decode_table() : values() {
+    for (unsigned code = 0; code < 256; ++code)
+      values[code] = octet::decode<T>(F::from_bits(static_cast<std::uint8_t>(code)));
+  }
+};
+template <class F, class T>
+static constexpr decode_table<F, T> values_of{};
+
+// -- Conversion -----------------------------------------------------------------------------------------------------
+
+template <class F, class T>
+OCTET_LOCAL void encode(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n, overflow o) {
+  if constexpr (F::is_signed && !std::is_same_v<T, double>) {
+    if (rounds_to_nearest()) {
+      const std::int32_t too_large = overflow_limit<F>(o);
+      for (std::size_t i = 0; i < n; ++i)
+        code_bytes(out)[i] = static_cast<std::uint8_t>(nearest_code<F>(load_float(in + i), too_large));
+      return;
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) out[i] = octet::encode<F>(in[i], o);
+}
+
+template <class F, class T>
+OCTET_LOCAL void decode(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = values_of<F, T>.values[in[i].bits()];
+}
+
+// -- Reduction ------------------------------------------------------------------------------------------------------
+
+template <class T>
+OCTET_LOCAL exact::bits_of<T> amax(const T* in, std::size_t n) {
+  using bits = exact::bits_of<T>;
+  bits largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const bits a = load_bits(in + i) & static_cast<bits>(float_traits<T>::sign_mask - 1);
+    largest = a > largest ? a : largest;
+  }
+  return largest;
+}
+
+template <class T>
+OCTET_LOCAL void amax_each(const T* OCTET_RESTRICT in, exact::bits_of<T>* OCTET_RESTRICT largest, std::size_t n) {
+  using bits = exact::bits_of<T>;
+  for (std::size_t i = 0; i < n; ++i) {
+    const bits a = load_bits(in + i) & static_cast<bits>(float_traits<T>::sign_mask - 1);
+    largest[i] = a > largest[i] ? a : largest[i];
+  }
+}
+
+// -- Scaled conversion ----------------------------------------------------------------------------------------------
+
+template <class F, class T>
+OCTET_LOCAL void quantize(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n, double factor) {
+  if (rounds_to_nearest()) {
+    const std::int32_t too_large = overflow_limit<F>(overflow::saturate);
+    for (std::size_t i = 0; i < n; ++i)
+      code_bytes(out)[i] =
+          static_cast<std::uint8_t>(nearest_code<F>(scaled_bits(load_float(in + i), factor), too_large));
+  } else {
+    for (std::size_t i = 0; i < n; ++i)
+      out[i] = octet::encode<F>(bit_cast<float>(scaled_bits(load_float(in + i), factor)));
+  }
+}
+
+template <class F, class T>
+OCTET_LOCAL void quantize_each(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n,
+                               const double* OCTET_RESTRICT factors) {
+  if (rounds_to_nearest()) {
+    const std::int32_t too_large = overflow_limit<F>(overflow::saturate);
+    for (std::size_t i = 0; i < n; ++i)
+      code_bytes(out)[i] =
+          static_cast<std::uint8_t>(nearest_code<F>(scaled_bits(load_float(in + i), factors[i]), too_large));
+  } else {
+    for (std::size_t i = 0; i < n; ++i)
+      out[i] = octet::encode<F>(bit_cast<float>(scaled_bits(load_float(in + i), factors[i])));
+  }
+}
+
+template <class F, class T>
+OCTET_LOCAL void dequantize(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n, float descale) {
+  const double wide = exact::widen(descale);
+  for (std::size_t i = 0; i < n; ++i) out[i] = exact::narrow<T>(values_of<F, double>.values[in[i].bits()] * wide);
+}
+
+template <class F, class T>
+OCTET_LOCAL void dequantize_each(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n,
+                                 const float* OCTET_RESTRICT descales) {
+  for (std::size_t i = 0; i < n; ++i)
+    out[i] = exact::narrow<T>(values_of<F, double>.values[in[i].bits()] * exact::widen(descales[i]));
+}
+
+// The square of 26 bits is exact in double, so a compiler that contracts it with the addition that follows changes
+// nothing. The difference of a float and its decoded code has more bits only where it was clipped far.
+OCTET_HOST_INLINE double to_26_bits(double x) {
+  return bit_cast<double>(bit_cast<std::uint64_t>(x) & ~((std::uint64_t{1} << 27) - 1));
+}
+
+template <class F, class T>
+OCTET_LOCAL void measure(const T* in, const F* codes, std::size_t n, std::size_t first, double factor, float descale,
+                         row_losses& sums) {
+  using S = float_traits<float>;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t x = load_float(in + i), a = x & (S::sign_mask - 1);
+    const std::uint32_t decoded = bit_cast<std::uint32_t>(exact::product(octet::decode(codes[i]), descale));
+    const bool finite = a < S::infinity;
+    const bool compared = finite && (decoded & S::infinity) != S::infinity;
+    sums.not_finite += !finite;
+    const std::uint32_t scaled = scaled_bits(a, factor);
+    sums.clipped += finite && scaled >= overflow_bits<F>() && scaled <= S::infinity;
+    sums.flushed += a != 0 && codes[i].magnitude() == 0 && !isnan(codes[i]);
+    sums.lost += finite && !compared;
+    if (!compared || a == 0) continue;
+    const double value = exact::widen(bit_cast<float>(x));
+    const double off = to_26_bits(exact::widen(bit_cast<float>(decoded)) - value);
+    const std::size_t lane = (first + i) % 8;
+    sums.compared += 1;
+    sums.signal[lane] += value * value;
+    sums.error[lane] += off * off;
+    sums.relative[lane] += (off < 0 ? -off : off) / (value < 0 ? -value : value);
+  }
+}
+
+// -- The line-up ----------------------------------------------------------------------------------------------------
+
+OCTET_LOCAL bool runs_here() { return true; }
+
+struct row {
+  static constexpr const char* name = "scalar";
+  static constexpr bool (*runs_here)() = &scalar::runs_here;
+  template <class F, class T>
+  static constexpr conversion<F, T> converts = {&scalar::encode<F, T>, &scalar::decode<F, T>};
+  template <class T>
+  static constexpr reduction<T> reduces = {&scalar::amax<T>, &scalar::amax_each<T>};
+  template <class F, class T>
+  static constexpr scaled_conversion<F, T> scales = {&scalar::quantize<F, T>, &scalar::quantize_each<F, T>,
+                                                     &scalar::dequantize<F, T>, &scalar::dequantize_each<F, T>,
+                                                     &scalar::measure<F, T>};
+};
+
+}  // namespace scalar
+}  // namespace simd
+}  // namespace v0
+}  // namespace octet

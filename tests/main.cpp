@@ -1,0 +1,6 @@
+// The main function of every test program.
+// SPDX-License-Identifier: MIT
+#define CATCH_CONFIG_RUNNER
+#include "catch.hpp"
+
+int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }

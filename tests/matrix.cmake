@@ -1,0 +1,30 @@
+# The matrix: the Catch2 programs (but not the exhaustive ones) once more for each compiler and machine, one ctest test a leg.
+# SPDX-License-Identifier: MIT
+
+# octet_leg(NAME COMPILER OPTIONS...): skipped where the compiler is missing.
+function(octet_leg name compiler)
+  add_test(NAME matrix_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/leg ${PROJECT_BINARY_DIR}/matrix/${name} ${compiler} ${ARGN})
+  set_tests_properties(
+    matrix_${name} PROPERTIES LABELS matrix PROCESSORS ${processors} TIMEOUT 3600 SKIP_RETURN_CODE 77)
+endfunction()
+
+# The newest clang++ installed.
+file(GLOB clangs /usr/bin/clang++-[0-9]*)
+list(SORT clangs COMPARE NATURAL ORDER DESCENDING)
+list(APPEND clangs clang++-newest)
+list(GET clangs 0 newest_clang)
+get_filename_component(newest_clang ${newest_clang} NAME)
+
+# Optimisation levels and standards are spread over the legs.
+octet_leg(g++-11 g++-11 -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_CXX_STANDARD=17)
+octet_leg(g++-12 g++-12 -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DCMAKE_CXX_STANDARD=20)
+octet_leg(clang++-14 clang++-14 -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_CXX_STANDARD=17)
+octet_leg(${newest_clang} ${newest_clang} -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DCMAKE_CXX_STANDARD=23)
+octet_leg(sanitizers g++ -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DOCTET_SANITIZE=ON)
+
+# Other machines: aarch64 (16-bit floats of its own), riscv64 (another NaN), s390x (big-endian).
+foreach(machine aarch64 riscv64 s390x)
+  octet_leg(
+    ${machine} ${machine}-linux-gnu-g++ -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_EXE_LINKER_FLAGS=-static
+    -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=${machine} -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-${machine})
+endforeach()
