@@ -1,0 +1,99 @@
+// Writes a file whole or not at all.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "program.hpp"
+
+namespace lab {
+
+// While one of these lives, an interrupt waits; it is delivered when the object dies.
+class interrupts_wait {
+ public:
+  interrupts_wait() {
+    arrived() = 0;
+    for (int i = 0; i < count; ++i) before_[i] = std::signal(signals[i], [](int number) { arrived() = number; });
+  }
+  ~interrupts_wait() {
+    for (int i = 0; i < count; ++i)
+      if (before_[i] != SIG_ERR) std::signal(signals[i], before_[i]);
+    if (arrived() != 0) std::raise(arrived());
+  }
+  interrupts_wait(const interrupts_wait&) = delete;
+  interrupts_wait& operator=(const interrupts_wait&) = delete;
+
+ private:
+#ifdef SIGHUP
+  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#else
+  static constexpr int signals[] = {SIGINT, SIGTERM};
+#endif
+  static constexpr int count = sizeof signals / sizeof *signals;
+  static volatile std::sig_atomic_t& arrived() {
+    static volatile std::sig_atomic_t number = 0;
+    return number;
+  }
+  void (*before_[count])(int) = {};
+};
+
+// Throws unless `path` could be written: its folder exists, and it is not a folder itself. For a program to ask before
+// its work.
+inline void expect_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::path(path).parent_path();
+  if (path.empty()) throw failure("output file: its name is empty");
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    throw failure(path + ": the folder " + folder.string() + " does not exist");
+  if (fs::is_directory(path, ignored)) throw failure(path + ": is a folder");
+}
+
+// Writes `text` to a new file beside `path` and renames it over `path`: whoever looks sees the old file or the whole
+// new one, and nothing is left behind on an error or an interrupt (a kill -9 within the milliseconds of writing leaves
+// NAME.part0). What is no regular file (a pipe, /dev/stdout) is written to.
+inline void write_whole(const std::string& path, const std::string& text) {
+  namespace fs = std::filesystem;
+  expect_writable(path);
+  const auto put = [&](std::FILE* file, const std::string& name) {
+    const bool whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    if ((std::fclose(file) == 0) && whole) return;
+    const int reason = errno;
+    if (name != path) std::remove(name.c_str());
+    throw failure(path + ": could not be written: " + std::strerror(reason));
+  };
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    std::FILE* file = std::fopen(path.c_str(), "wb");
+    if (file == nullptr) throw failure(path + ": could not be written: " + std::strerror(errno));
+    put(file, path);
+    return;
+  }
+  // A link is followed, so that the file it names is replaced and not the link.
+  const std::string target = fs::exists(status) ? fs::canonical(path).string() : path;
+  const interrupts_wait waiting;
+  std::FILE* file = nullptr;
+  std::string part;
+  for (int i = 0; i < 100 && file == nullptr; ++i) {
+    part = target + ".part" + std::to_string(i);
+    file = std::fopen(part.c_str(), "wbx");
+    if (file == nullptr && errno != EEXIST) break;
+  }
+  if (file == nullptr) throw failure(path + ": could not be written: " + std::strerror(errno));
+  put(file, part);
+  std::error_code error;
+  fs::rename(part, target, error);
+  if (error) {
+    std::remove(part.c_str());
+    throw failure(path + ": could not be written: " + error.message());
+  }
+}
+
+}  // namespace lab
