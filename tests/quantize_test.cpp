@@ -127,22 +127,25 @@ void check(const oracle::table& format, const G& granularity, std::size_t rows, 
     }
 }
 
-template <class F, class T>
+// Every granularity, or, for formats that only change the rounding, those that take different roads.
+template <class F, class T, bool All>
 void check_shapes(const oracle::table& format, tally& results) {
   const std::size_t shapes[][2] = {{0, 0}, {0, 5},   {5, 0},   {1, 1},   {1, 7},    {7, 1},
                                    {3, 5}, {13, 17}, {5, 300}, {300, 3}, {130, 129}};
   std::uint64_t seed = 0;
   for (const auto& s : shapes)
     for (std::size_t gap : {0u, 3u}) {
-      check<F, T>(format, per_tensor{}, s[0], s[1], gap, ++seed, results);
-      check<F, T>(format, per_token{}, s[0], s[1], gap, ++seed, results);
-      check<F, T>(format, per_channel{0}, s[0], s[1], gap, ++seed, results);
       check<F, T>(format, per_channel{1}, s[0], s[1], gap, ++seed, results);
-      check<F, T>(format, per_block<128, 128>{}, s[0], s[1], gap, ++seed, results);
-      check<F, T>(format, per_block<128, 128>{96, 1000}, s[0], s[1], gap, ++seed, results);
-      check<F, T>(format, per_block<1, 32>{0, 7}, s[0], s[1], gap, ++seed, results);
-      check<F, T>(format, per_block<4, 1>{2, 0}, s[0], s[1], gap, ++seed, results);
       check<F, T>(format, per_block<3, 2>{1, 1}, s[0], s[1], gap, ++seed, results);
+      if constexpr (All) {
+        check<F, T>(format, per_tensor{}, s[0], s[1], gap, ++seed, results);
+        check<F, T>(format, per_token{}, s[0], s[1], gap, ++seed, results);
+        check<F, T>(format, per_channel{0}, s[0], s[1], gap, ++seed, results);
+        check<F, T>(format, per_block<128, 128>{}, s[0], s[1], gap, ++seed, results);
+        check<F, T>(format, per_block<128, 128>{96, 1000}, s[0], s[1], gap, ++seed, results);
+        check<F, T>(format, per_block<1, 32>{0, 7}, s[0], s[1], gap, ++seed, results);
+        check<F, T>(format, per_block<4, 1>{2, 0}, s[0], s[1], gap, ++seed, results);
+      }
     }
 }
 
@@ -156,7 +159,7 @@ TEST_CASE("Codes, descales and decoded values are those of plain arithmetic, for
     using F = typename decltype(tag)::type;
     if constexpr (F::is_signed) {
       tally results;
-      check_shapes<F, float>(format, results);
+      check_shapes<F, float, std::is_same_v<F, octet::e4m3>>(format, results);
       CAPTURE(format.largest, results.first);
       CHECK(results.differences == 0);
       CHECK(results.compared > 100000);
@@ -166,9 +169,9 @@ TEST_CASE("Codes, descales and decoded values are those of plain arithmetic, for
 
 TEST_CASE("Sixteen-bit sources are quantized as the floats they are") {
   tally results;
-  check_shapes<octet::e4m3, octet::float16>(oracle::of(0), results);
-  check_shapes<octet::e4m3, octet::bfloat16>(oracle::of(0), results);
-  check_shapes<octet::e5m2, octet::bfloat16>(oracle::of(1), results);
+  check_shapes<octet::e4m3, octet::float16, false>(oracle::of(0), results);
+  check_shapes<octet::e4m3, octet::bfloat16, true>(oracle::of(0), results);
+  check_shapes<octet::e5m2, octet::bfloat16, false>(oracle::of(1), results);
   CAPTURE(results.first);
   CHECK(results.differences == 0);
 }

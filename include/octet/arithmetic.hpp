@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
+#include <math.h>
 
 #include "convert.hpp"
 
@@ -27,11 +27,12 @@ OCTET_OPERATOR(*)
 OCTET_OPERATOR(/)
 #undef OCTET_OPERATOR
 
-// The function of <cmath> on the float, rounded back once.
+// The C library's function on the float, rounded back once. (Not std::sqrt and so on: those are inline functions that a
+// linker may take from another unit.)
 #define OCTET_FUNCTION(name)                                                                        \
   template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0> \
   OCTET_INLINE fp8<E, M, X, Bias> name(fp8<E, M, X, Bias> x) {                                      \
-    return fp8<E, M, X, Bias>(std::name(decode(x)));                                                \
+    return fp8<E, M, X, Bias>(::name##f(decode(x)));                                                \
   }
 OCTET_FUNCTION(sqrt)
 OCTET_FUNCTION(exp)

@@ -73,15 +73,16 @@ OCTET_INLINE constexpr F encode_bits(exact::bits_of<Source> bits, overflow o, Di
 
 // A double that rounds like x in every mode: the bits x has and a double has not are or-ed into the last place ("round
 // to odd"; right because every format keeps far fewer bits than that).
-OCTET_INLINE constexpr double to_odd(long double x) {
+template <class LongDouble>
+OCTET_INLINE constexpr double to_odd(LongDouble x) {
   const double near = static_cast<double>(x);
-  if constexpr (std::numeric_limits<long double>::digits > std::numeric_limits<double>::digits) {
+  if constexpr (std::numeric_limits<LongDouble>::digits > std::numeric_limits<double>::digits) {
     const std::uint64_t bits = bit_cast<std::uint64_t>(near);
     constexpr std::uint64_t infinity = float_traits<double>::infinity;
     const std::uint64_t a = bits & ~(std::uint64_t{1} << 63);
     if (a > infinity) return near;
     // Toward zero first: `near` lies beyond x if it was rounded away, and a finite x can round to infinity.
-    const long double back = static_cast<long double>(near);
+    const LongDouble back = static_cast<LongDouble>(near);
     if (back == x) return near;
     const bool beyond = bits >> 63 != 0 ? back < x : back > x;
     return bit_cast<double>((beyond ? bits - 1 : bits) | 1);
@@ -101,7 +102,8 @@ OCTET_INLINE constexpr double to_odd_integer(I x) {
     for (; magnitude >> std::numeric_limits<double>::digits != 0; unit *= 2)
       magnitude = static_cast<U>((magnitude >> 1) | (magnitude & 1));
   }
-  return static_cast<double>(magnitude) * unit;
+  // By way of a signed integer (it is below 2^53): rounding downward, some conversions of an unsigned 0 give -0.
+  return static_cast<double>(static_cast<std::int64_t>(magnitude)) * unit;
 }
 
 // A float stays a float, a 16-bit float becomes one (exactly), every other number becomes a double that rounds as it
@@ -160,8 +162,10 @@ OCTET_INLINE constexpr I decode_integer(F q) {
   if (a > D::infinity) return 0;
   const int exponent = static_cast<int>(a >> D::mantissa_bits) - D::bias;
   if (exponent < 0) return 0;
-  if (exponent >= std::numeric_limits<I>::digits)
-    return negative ? std::numeric_limits<I>::min() : std::numeric_limits<I>::max();
+  constexpr int digits = std::numeric_limits<I>::digits;
+  constexpr I half = static_cast<I>(static_cast<std::make_unsigned_t<I>>(1) << (digits - 1));
+  constexpr I most = static_cast<I>(half - 1 + half), least = static_cast<I>(std::is_signed_v<I> ? -most - 1 : 0);
+  if (exponent >= digits) return negative ? least : most;
   if (negative && std::is_unsigned_v<I>) return 0;
   const std::uint64_t significand = (a & ((std::uint64_t{1} << D::mantissa_bits) - 1)) | std::uint64_t{1}
                                                                                              << D::mantissa_bits;
@@ -217,6 +221,7 @@ OCTET_INLINE constexpr T decode(F q) {
 
 template <class F>
 OCTET_INLINE constexpr std::uint32_t overflow_bits() {
+  static_assert(F::is_signed, "E8M0 is not rounded to nearest even");
   using S = float_traits<float>;
   constexpr std::uint32_t largest = detail::decode_bits(F::from_bits(F::max_code));
   constexpr std::uint32_t half_unit = 1u << (S::mantissa_bits - F::mantissa_bits - 1);

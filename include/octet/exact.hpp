@@ -66,12 +66,12 @@ struct by_mode {
   }
 };
 
-// Stochastic rounding: floor(significand / 2^shift + random / 2^32). Both terms over 2^shift: with shift <= 32 the
-// random bits below 2^-shift cannot carry (the significand is an integer), so they are cut off.
+// Stochastic rounding: floor(significand / 2^shift + random / 2^32), both terms over 2^shift. The significand is a
+// double's, so at least 40 bits are cut off.
 struct by_chance {
   std::uint32_t random;
   OCTET_INLINE constexpr std::uint64_t operator()(std::uint64_t, int shift) const {
-    return shift <= 32 ? std::uint64_t{random} >> (32 - shift) : std::uint64_t{random} << (shift - 32);
+    return std::uint64_t{random} << (shift - 32);
   }
 };
 

@@ -125,8 +125,8 @@ class OCTET_MAY_ALIAS fp8 {
 
   // The next code from `from` in the direction of `to`; `to` if they are equal, NaN if one of them is.
   friend OCTET_INLINE constexpr fp8 nextafter(fp8 from, fp8 to) {
-    if (isnan(from)) return from;
-    if (isnan(to) || from.order() == to.order()) return to;
+    if (isnan(from)) return from_bits(from.bits());
+    if (isnan(to) || from.order() == to.order()) return from_bits(to.bits());
     const int next = from.order() + (from.order() < to.order() ? 1 : -1);
     const bool negative = next < 0 || (next == 0 && signbit(from) && has_negative_zero);
     return from_bits(static_cast<std::uint8_t>((next < 0 ? -next : next) | (negative ? sign_mask : 0)));

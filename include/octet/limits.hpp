@@ -71,12 +71,12 @@ class std::numeric_limits<octet::fp8<E, M, X, Bias>> {
   static constexpr int min_exponent10 = -octet::detail::floor_log10_of_power_of_two(-F::least_exponent);
   static constexpr int max_exponent10 = octet::detail::floor_log10_of_max<F>();
 
-  OCTET_INLINE static constexpr F min() noexcept { return octet::detail::power_of_two_code<F>(F::least_exponent); }
-  OCTET_INLINE static constexpr F max() noexcept { return F::from_bits(F::max_code); }
+  OCTET_INLINE static constexpr F(min)() noexcept { return octet::detail::power_of_two_code<F>(F::least_exponent); }
+  OCTET_INLINE static constexpr F(max)() noexcept { return F::from_bits(F::max_code); }
   OCTET_INLINE static constexpr F lowest() noexcept {
     return F::is_signed ? F::from_bits(F::max_code | F::sign_mask) : F::from_bits(0);
   }
-  OCTET_INLINE static constexpr F denorm_min() noexcept { return F::is_signed ? F::from_bits(1) : min(); }
+  OCTET_INLINE static constexpr F denorm_min() noexcept { return F::is_signed ? F::from_bits(1) : (min)(); }
   OCTET_INLINE static constexpr F epsilon() noexcept { return octet::detail::power_of_two_code<F>(-M); }
   OCTET_INLINE static constexpr F round_error() noexcept { return octet::detail::power_of_two_code<F>(-1); }
   OCTET_INLINE static constexpr F infinity() noexcept { return F::from_bits(has_infinity ? F::infinity_code : 0); }

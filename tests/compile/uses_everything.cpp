@@ -1,8 +1,8 @@
 // A translation unit that calls every public function over several formats, for the tests of what a compiler makes of them.
 // SPDX-License-Identifier: MIT
-#include "octet/octet.hpp"
-
 #include <sstream>
+
+#include "octet/octet.hpp"
 
 #ifndef UNIT
 #define UNIT unit
@@ -27,13 +27,17 @@ void fold(octet::fp8<E, M, X, Bias> x) {
 
 constexpr octet::overflow overflows[] = {octet::overflow::saturate, octet::overflow::nonfinite};
 constexpr octet::rounding roundings[] = {octet::rounding::nearest_even, octet::rounding::nearest_away,
-                                         octet::rounding::toward_zero, octet::rounding::upward, octet::rounding::downward};
+                                         octet::rounding::toward_zero, octet::rounding::upward,
+                                         octet::rounding::downward};
 
 constexpr std::size_t count = 37;  // no multiple of any vector
 
 template <class T>
 T value(std::size_t i) {
-  const auto x = static_cast<float>((static_cast<int>(i * 7919 % 2003) - 1001) * (i % 3 == 0 ? 1 : i % 3 == 1 ? 128 : 4096)) / 8192;
+  const auto x = static_cast<float>((static_cast<int>(i * 7919 % 2003) - 1001) * (i % 3 == 0   ? 1
+                                                                                  : i % 3 == 1 ? 128
+                                                                                               : 4096)) /
+                 8192;
   return static_cast<T>(x);
 }
 
@@ -69,9 +73,10 @@ void use_format() {
   use_values<F, float>();
   for (int i = 0; i < 256; ++i) {
     const F q = F::from_bits(static_cast<std::uint8_t>(i)), one(1);
-    fold(std::uint64_t{isnan(q)} | std::uint64_t{isinf(q)} << 1 | std::uint64_t{isfinite(q)} << 2 | std::uint64_t{signbit(q)} << 3);
-    fold(std::uint64_t{q == one} | std::uint64_t{q != one} << 1 | std::uint64_t{q < one} << 2 | std::uint64_t{q > one} << 3 |
-         std::uint64_t{q <= one} << 4 | std::uint64_t{q >= one} << 5);
+    fold(std::uint64_t{isnan(q)} | std::uint64_t{isinf(q)} << 1 | std::uint64_t{isfinite(q)} << 2 |
+         std::uint64_t{signbit(q)} << 3);
+    fold(std::uint64_t{q == one} | std::uint64_t{q != one} << 1 | std::uint64_t{q < one} << 2 |
+         std::uint64_t{q > one} << 3 | std::uint64_t{q <= one} << 4 | std::uint64_t{q >= one} << 5);
     fold(abs(q));
     fold(nextafter(q, one));
     if constexpr (F::is_signed) fold(-q);
@@ -85,8 +90,9 @@ void use_format() {
   fold(F(2.5L));
   fold(F(~0ull));
   using limits = std::numeric_limits<F>;
-  const F ends[] = {limits::min(),      limits::max(),       limits::lowest(),      limits::epsilon(),      limits::denorm_min(),
-                    limits::infinity(), limits::quiet_NaN(), limits::round_error(), limits::signaling_NaN()};
+  const F ends[] = {limits::min(),       limits::max(),         limits::lowest(),
+                    limits::epsilon(),   limits::denorm_min(),  limits::infinity(),
+                    limits::quiet_NaN(), limits::round_error(), limits::signaling_NaN()};
   for (F q : ends) fold(q);
   unsigned char bytes[2] = {1, 2};
   const void* constant = bytes;
@@ -153,10 +159,17 @@ void use_quantize() {
 
 void use_scales() {
   namespace recipes = octet::recipes;
-  const octet::scale_rule rules[] = {recipes::transformer_engine(), recipes::transformer_engine_block(), recipes::vllm_tensor(),
-                                     recipes::vllm_token(),         recipes::vllm_group(),               recipes::compressed_tensors(),
-                                     recipes::deepseek(),           recipes::deepgemm(),                 recipes::torchao_training(),
-                                     recipes::mx(),                 recipes::mx_rceil()};
+  const octet::scale_rule rules[] = {recipes::transformer_engine(),
+                                     recipes::transformer_engine_block(),
+                                     recipes::vllm_tensor(),
+                                     recipes::vllm_token(),
+                                     recipes::vllm_group(),
+                                     recipes::compressed_tensors(),
+                                     recipes::deepseek(),
+                                     recipes::deepgemm(),
+                                     recipes::torchao_training(),
+                                     recipes::mx(),
+                                     recipes::mx_rceil()};
   for (const octet::scale_rule& rule : rules) {
     for (float amax : {0.0f, 3e-6f, 1.0f, 1000.0f}) {
       const octet::group_scale s = octet::scale_of<octet::e4m3>(amax, rule);
