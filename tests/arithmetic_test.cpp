@@ -88,5 +88,8 @@ TEST_CASE("fmin and fmax return the other value where one is NaN") {
   CHECK(fmax(nan, one) == one);
   CHECK(fmax(one, nan) == one);
   CHECK(fmin(one, two) == one);
+  const octet::e4m3 zero(0.0), minus_zero(-0.0);
+  for (const auto& least : {fmin(zero, minus_zero), fmin(minus_zero, zero)}) CHECK(least.bits() == 0x80);
+  for (const auto& most : {fmax(zero, minus_zero), fmax(minus_zero, zero)}) CHECK(most.bits() == 0x00);
   CHECK(fmax(one, two) == two);
 }

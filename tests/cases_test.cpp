@@ -174,7 +174,7 @@ TEST_CASE("an amax for which largest / amax overflows float has a usable descale
       INFO(amax);
       const octet::group_scale s = octet::scale_of<e4m3>(amax, rule_of(descale_form::float32, how));
       CHECK(is_usable(s.stored));
-      CHECK(std::isfinite(s.factor));
+      CHECK(std::isfinite(s.multiplier.value()));
       e4m3 codes[2];
       CHECK(is_usable(quantize_group({amax, -amax}, codes, rule_of(descale_form::float32, how))));
       CHECK(isfinite(codes[0]));
@@ -261,10 +261,10 @@ TEST_CASE("a byte of E4M3 means half as much in E4M3FNUZ, and -0 means NaN") {
 TEST_CASE("1000 rows in blocks of 128 are 8 blocks, the last of 104 rows") {
   constexpr octet::per_block<128, 128> blocks;
   const octet::tiling t = blocks.tiles(1000, 128);
-  CHECK(t.grid_rows(1000) == 8);
-  CHECK(t.grid_cols(128) == 1);
-  CHECK(t.row_end(6, 1000) == 896);
-  CHECK(t.row_end(7, 1000) == 1000);
+  CHECK(t.rows.count(1000) == 8);
+  CHECK(t.cols.count(128) == 1);
+  CHECK(t.rows.end(6, 1000) == 896);
+  CHECK(t.rows.end(7, 1000) == 1000);
   CHECK(octet::descale_count(blocks, 1000, 128) == 8);
 }
 

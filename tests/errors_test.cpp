@@ -23,13 +23,13 @@ void fail_once() {
 }  // namespace
 
 TEST_CASE("Without a handler an error is std::invalid_argument with one line of text") {
-  CHECK_THROWS_WITH(fail_once(), "octet::encode: in 0 is a null pointer for a size of 1");
+  CHECK_THROWS_WITH(fail_once(), "octet::encode: input is a null pointer for 1 values");
 }
 
 TEST_CASE("A handler sees the text first, and the call still does not go on") {
   CHECK(octet::set_error_handler(remember) == nullptr);
   CHECK_THROWS_AS(fail_once(), std::invalid_argument);
-  CHECK(seen == "octet::encode: in 0 is a null pointer for a size of 1");
+  CHECK(seen == "octet::encode: input is a null pointer for 1 values");
   CHECK(octet::set_error_handler(nullptr) == remember);
 }
 

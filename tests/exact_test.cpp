@@ -9,6 +9,7 @@
 #include "catch.hpp"
 #include "formats.hpp"
 #include "octet/convert.hpp"
+#include "oracle.hpp"
 
 namespace {
 
@@ -54,17 +55,6 @@ void expect_arithmetic(tally& t, std::uint32_t i, std::uint32_t j) {
   const bool small = std::fabs(q) < 0x1p-126f;
   t.expect(small ? next_to(quotient, q) : same(quotient, q),
            [&] { return difference("quotient", shown, bits(quotient), bits(q)); });
-}
-
-// To the nearest value of 2^least * integer with `digits` digits; ties to even; beyond the largest, infinity. By
-// definition.
-double rounded(double x, int digits, int least, double limit) {
-  if (x == 0 || !std::isfinite(x)) return x;
-  int exponent = 0;
-  std::frexp(x, &exponent);
-  const int spacing = std::max(exponent - digits, least);
-  const double y = std::ldexp(std::nearbyint(std::ldexp(x, -spacing)), spacing);
-  return std::fabs(y) > limit ? std::copysign(std::numeric_limits<double>::infinity(), x) : y;
 }
 
 double value_of_half(std::uint16_t h) {
@@ -165,7 +155,7 @@ TEST_CASE("doubles narrow to half and bfloat16 by definition") {
   const auto expect = [&t](double x) {
     const std::uint16_t half = exact::narrow<octet::float16>(x).bits(),
                         brain = exact::narrow<octet::bfloat16>(x).bits();
-    const double h = rounded(x, 11, -24, 65504), b = rounded(x, 8, -133, std::ldexp(255, 120));
+    const double h = oracle::rounded(x, 11, -24, 65504), b = oracle::rounded(x, 8, -133, std::ldexp(255, 120));
     t.expect(std::isnan(x) ? half == 0x7FFF : bits(value_of_half(half)) == bits(h),
              [&] { return difference("half", bits(x), half, 0); });
     t.expect(std::isnan(x) ? brain == 0x7FFF : bits(value_of_bfloat16(brain)) == bits(b),
@@ -250,9 +240,9 @@ TEST_CASE("a product goes to 16 bits in one rounding") {
     const double x = static_cast<double>(a) * static_cast<double>(b);
     const std::uint16_t half = exact::product<octet::float16>(a, b).bits(),
                         brain = exact::product<octet::bfloat16>(a, b).bits();
-    t.expect(bits(value_of_half(half)) == bits(rounded(x, 11, -24, 65504)),
+    t.expect(bits(value_of_half(half)) == bits(oracle::rounded(x, 11, -24, 65504)),
              [&] { return difference("half", any, half, 0); });
-    t.expect(bits(value_of_bfloat16(brain)) == bits(rounded(x, 8, -133, std::ldexp(255, 120))),
+    t.expect(bits(value_of_bfloat16(brain)) == bits(oracle::rounded(x, 8, -133, std::ldexp(255, 120))),
              [&] { return difference("bfloat16", any, brain, 0); });
   }
   INFO(t.first);

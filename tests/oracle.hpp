@@ -220,6 +220,17 @@ inline const table& of(std::size_t index) {
   return tables[index];
 }
 
+// x rounded to the nearest value with `digits` significant bits and at least the spacing 2^least, ties to even. In
+// double, by the definition: scale the spacing to 1, round to an integer, scale back.
+inline double rounded(double x, int digits, int least, double limit) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const int spacing = std::max(exponent - digits, least);
+  const double y = std::ldexp(std::nearbyint(std::ldexp(x, -spacing)), spacing);
+  return std::fabs(y) > limit ? std::copysign(std::numeric_limits<double>::infinity(), x) : y;
+}
+
 // Random bits for inputs: splitmix64 (Steele, Lea, Flood 2014).
 class random {
  public:

@@ -120,7 +120,7 @@ void check(const oracle::table& format, const G& granularity, std::size_t rows, 
       const F code = codes[1 + r * stride + c];
       results.expect(again[r * cols + c].bits() == code.bits(),
                      [] { return std::string("given descales give other codes"); });
-      results.expect(q.view().codes.row(r)[c].bits() == code.bits(),
+      results.expect(q.codes().row(r)[c].bits() == code.bits(),
                      [] { return std::string("quantize gives other codes"); });
       const auto value = static_cast<float>(format.all[code.bits()] * wanted[t.of[r * cols + c]]);
       results.expect(decoded[r * cols + c] == value, [&] { return "value " + std::to_string(r * cols + c); });
@@ -180,8 +180,8 @@ TEST_CASE("A row of the numeric contract, to the bit") {
   const float x[] = {3.0625f, 1.3671875f, -0.001f, 0, 1e-7f, -3.0625f};
   const auto q = octet::quantize<octet::e4m3>(matrix_view(x, 1, 6), per_token{});
   const unsigned codes[] = {0x7E, 0x74, 0xA1, 0x00, 0x00, 0xFE};
-  for (int i = 0; i < 6; ++i) CHECK(q.view().codes.data[i].bits() == codes[i]);
-  CHECK(q.view().descales[0].value() == 0.0068359375f);
+  for (int i = 0; i < 6; ++i) CHECK(q.codes().data[i].bits() == codes[i]);
+  CHECK(q.descales()[0].value() == 0.0068359375f);
   float y[6];
   octet::dequantize_into(q.view(), matrix_view(y, 1, 6));
   const float values[] = {3.0625f, 1.3125f, -0.140625f * 0.0068359375f, 0, 0, -3.0625f};
@@ -191,9 +191,9 @@ TEST_CASE("A row of the numeric contract, to the bit") {
 TEST_CASE("Dividing by the descale and multiplying by its reciprocal differ where they should") {
   const float x[] = {1.3671875f, 3.0625f};
   scale_rule rule;
-  CHECK(octet::quantize<octet::e4m3>(matrix_view(x, 1, 2), per_tensor{}, rule).view().codes.data[0].bits() == 0x74);
+  CHECK(octet::quantize<octet::e4m3>(matrix_view(x, 1, 2), per_tensor{}, rule).codes().data[0].bits() == 0x74);
   rule.on_the_way_in = octet::scaling::scale_first;
-  CHECK(octet::quantize<octet::e4m3>(matrix_view(x, 1, 2), per_tensor{}, rule).view().codes.data[0].bits() == 0x75);
+  CHECK(octet::quantize<octet::e4m3>(matrix_view(x, 1, 2), per_tensor{}, rule).codes().data[0].bits() == 0x75);
 }
 
 TEST_CASE("Quotients are those of IEEE division also for denormal data and denormal descales") {
@@ -232,10 +232,10 @@ TEST_CASE("A descale too small for its data saturates and never makes a NaN") {
 TEST_CASE("A group of zeros keeps a usable descale and signed zeros") {
   const float x[] = {0.0f, -0.0f, 0.0f, 1.0f, 2.0f, 4.0f};
   const auto q = octet::quantize<octet::e4m3>(matrix_view(x, 2, 3), per_token{});
-  CHECK(q.view().descales[0].value() == 1);
-  CHECK(q.view().codes.data[0].bits() == 0x00);
-  CHECK(q.view().codes.data[1].bits() == 0x80);
-  CHECK(q.view().descales[1].value() == 4.0f / 448);
+  CHECK(q.descales()[0].value() == 1);
+  CHECK(q.codes().data[0].bits() == 0x00);
+  CHECK(q.codes().data[1].bits() == 0x80);
+  CHECK(q.descales()[1].value() == 4.0f / 448);
 }
 
 TEST_CASE("NaN and infinity follow the policy, are counted, and do not touch other groups") {
@@ -245,37 +245,37 @@ TEST_CASE("NaN and infinity follow the policy, are counted, and do not touch oth
   SECTION("ignore: the descale is that of the finite values") {
     const auto q = octet::quantize<octet::e4m3>(in, per_token{}, rule);
     CHECK(q.not_finite() == 2);
-    CHECK(q.view().descales[0].value() == 2.0f / 448);
-    CHECK(q.view().descales[1].value() == 4.0f / 448);
-    CHECK(q.view().codes.data[1].bits() == 0x7F);
-    CHECK(q.view().codes.data[2].bits() == 0x7E);
-    CHECK(q.view().codes.data[3].bits() == 0x7E);
+    CHECK(q.descales()[0].value() == 2.0f / 448);
+    CHECK(q.descales()[1].value() == 4.0f / 448);
+    CHECK(q.codes().data[1].bits() == 0x7F);
+    CHECK(q.codes().data[2].bits() == 0x7E);
+    CHECK(q.codes().data[3].bits() == 0x7E);
   }
   SECTION("propagate: the whole group decodes to NaN") {
     rule.on_nonfinite = octet::nonfinite::propagate;
     const float y[] = {1, quiet_nan, 2, 1, 3, -4};
     const auto q = octet::quantize<octet::e4m3>(matrix_view(y, 2, 3), per_token{}, rule);
     CHECK(q.not_finite() == 1);
-    CHECK(std::isnan(q.view().descales[0].value()));
-    for (int i = 0; i < 3; ++i) CHECK(isnan(q.view().codes.data[i]));
-    CHECK(q.view().descales[1].value() == 4.0f / 448);
-    CHECK(q.view().codes.data[5].bits() == 0xFE);
-    const auto infinite = octet::quantize<octet::e4m3>(in.below(1, 1), per_token{}, rule);
-    CHECK(std::isnan(infinite.view().descales[0].value()));
+    CHECK(std::isnan(q.descales()[0].value()));
+    for (int i = 0; i < 3; ++i) CHECK(isnan(q.codes().data[i]));
+    CHECK(q.descales()[1].value() == 4.0f / 448);
+    CHECK(q.codes().data[5].bits() == 0xFE);
+    const auto infinite = octet::quantize<octet::e4m3>(in.row_range(1, 1), per_token{}, rule);
+    CHECK(std::isnan(infinite.descales()[0].value()));
   }
   SECTION("reject: an error that gives the number") {
     rule.on_nonfinite = octet::nonfinite::reject;
-    CHECK_THROWS_WITH(octet::quantize<octet::e4m3>(in, per_tensor{}, rule),
-                      "octet::quantize: a group has 2 values that are NaN or infinite; allowed: 0");
+    CHECK_THROWS_WITH(static_cast<void>(octet::quantize<octet::e4m3>(in, per_tensor{}, rule)),
+                      "octet::quantize_into: the input has 2 values that are NaN or infinite; allowed are 0");
   }
   SECTION("one column a group") {
     const auto q = octet::quantize<octet::e4m3>(in, per_channel{1}, rule);
     CHECK(q.not_finite() == 2);
-    CHECK(q.view().descales[0].value() == 1.0f / 448);
-    CHECK(q.view().descales[1].value() == 3.0f / 448);
+    CHECK(q.descales()[0].value() == 1.0f / 448);
+    CHECK(q.descales()[1].value() == 3.0f / 448);
   }
   SECTION("a format without NaN takes the largest value") {
-    CHECK(octet::quantize<octet::e2m1>(in, per_token{}, rule).view().codes.data[1].bits() == 0x07);
+    CHECK(octet::quantize<octet::e2m1>(in, per_token{}, rule).codes().data[1].bits() == 0x07);
   }
 }
 
@@ -288,7 +288,8 @@ TEST_CASE("Rows of a quantized matrix can be decoded on their own") {
     octet::dequantize_into(q.view(), matrix_view(whole.data(), 300, 40));
     for (std::size_t first = 0; first < 300;) {
       const std::size_t count = first + 37 > 300 ? 300 - first : 37;
-      octet::dequantize_into(q.view().below(first, count), matrix_view(parts.data(), 300, 40).below(first, count));
+      octet::dequantize_into(q.view().row_range(first, count),
+                             matrix_view(parts.data(), 300, 40).row_range(first, count));
       first += count;
     }
     CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
@@ -314,7 +315,7 @@ TEST_CASE("Values decode to sixteen bits in one rounding") {
     return distance(got) <= distance(neighbour(1)) && distance(got) <= distance(neighbour(-1));
   };
   for (int i = 0; i < 4; ++i) {
-    const double value = octet::decode<double>(q.view().codes.data[i]) * double{q.view().descales[0].value()};
+    const double value = octet::decode<double>(q.codes().data[i]) * double{q.descales()[0].value()};
     CHECK(nearest(b[i], value));
     CHECK(nearest(h[i], value));
   }
@@ -330,13 +331,43 @@ TEST_CASE("Values decode to sixteen bits in one rounding") {
   CHECK(y == infinity);
 }
 
+TEST_CASE("With descales given, a matrix can be quantized in row ranges cut anywhere") {
+  const std::vector<float> x = random_values(300 * 40, 6);
+  const matrix_view in(x.data(), 300, 40);
+  const auto quantize_in_parts = [&](const auto& granularity) {
+    const auto q = octet::quantize<octet::e4m3>(in, granularity);
+    std::vector<octet::e4m3> parts(x.size());
+    const matrix_view out(parts.data(), 300, 40);
+    for (std::size_t first = 0; first < 300;) {
+      const std::size_t count = first + 37 > 300 ? 300 - first : 37;
+      const auto rows = q.view().row_range(first, count);
+      octet::quantize_into(in.row_range(first, count), rows.granularity, rows.descales, out.row_range(first, count));
+      first += count;
+    }
+    CHECK(std::memcmp(parts.data(), q.codes().data, parts.size()) == 0);
+  };
+  quantize_in_parts(per_tensor{});
+  quantize_in_parts(per_channel{1});
+  quantize_in_parts(per_block<128, 16>{96, 3});
+}
+
+TEST_CASE("Multiplying by the reciprocal of a tiny descale makes no NaN of a zero") {
+  const float x[] = {0, 1e-41f, -1};
+  const descale tiny(1e-40f);
+  octet::e4m3 codes[3];
+  octet::quantize_into(matrix_view(x, 1, 3), per_tensor{}, &tiny, matrix_view(codes, 1, 3), octet::scaling::multiply);
+  CHECK(codes[0].bits() == 0x00);
+  CHECK(!isnan(codes[1]));
+  CHECK(codes[2].bits() == 0xFE);
+}
+
 TEST_CASE("A quantized matrix moves and stays usable") {
   const float x[] = {1, 2, 3, 4};
   auto a = octet::quantize<octet::e4m3>(matrix_view(x, 2, 2), per_tensor{});
   auto b = static_cast<decltype(a)&&>(a);
-  CHECK(b.view().codes.row(1)[1].bits() == 0x7E);
+  CHECK(b.codes().row(1)[1].bits() == 0x7E);
   a = octet::quantize<octet::e4m3>(matrix_view(x, 1, 2), per_tensor{});
-  CHECK(a.view().codes.rows == 1);
+  CHECK(a.codes().rows == 1);
   CHECK(a.codes().cols == 2);
 }
 
@@ -350,13 +381,13 @@ TEST_CASE("Shapes and pointers that do not fit are errors that name what is wron
   const matrix_view<const float> in(x.data(), 4, 4);
   const matrix_view<octet::e4m3> out(codes.data(), 4, 4);
   CHECK_THROWS_WITH(attempt({x.data(), 4, 4, 3}, out, descales.data()),
-                    "octet::quantize: row_stride of the input 3 is less than cols 4");
+                    "octet::quantize_into: input row_stride 3 is less than cols 4");
   CHECK_THROWS_WITH(attempt(in, {codes.data(), 4, 4, 2}, descales.data()),
-                    "octet::quantize: row_stride of the output 2 is less than cols 4");
+                    "octet::quantize_into: output row_stride 2 is less than cols 4");
   CHECK_THROWS_WITH(attempt(in, {codes.data(), 3, 4}, descales.data()),
-                    "octet::quantize: the output has 3 rows, input rows 4");
+                    "octet::quantize_into: output has 3 rows, the input 4");
   CHECK_THROWS_WITH(attempt(in, {codes.data(), 4, 3}, descales.data()),
-                    "octet::quantize: the output has 3 columns, input columns 4");
+                    "octet::quantize_into: output has 3 columns, the input 4");
   CHECK_THROWS_AS(attempt({nullptr, 4, 4}, out, descales.data()), std::invalid_argument);
   CHECK_THROWS_AS(attempt(in, {nullptr, 4, 4}, descales.data()), std::invalid_argument);
   CHECK_THROWS_AS(attempt(in, out, nullptr), std::invalid_argument);
@@ -377,20 +408,34 @@ TEST_CASE("Shapes and pointers that do not fit are errors that name what is wron
   for (float bad : {0.0f, -1.0f, quiet_nan, infinity}) {
     descales[2] = descale(bad);
     CHECK_THROWS_WITH(octet::quantize_into(in, per_token{}, static_cast<const descale*>(descales.data()), out),
-                      "octet::quantize: descale number 2 is not finite and above zero; in all: 4");
+                      "octet::quantize_into: descales: number 2 is not finite and above zero; there are 4");
   }
   // Rules that can give no descale.
   scale_rule rule;
   rule.zero = 0;
-  CHECK_THROWS_WITH(octet::quantize<octet::e4m3>(in, per_token{}, rule),
+  CHECK_THROWS_WITH(static_cast<void>(octet::quantize<octet::e4m3>(in, per_token{}, rule)),
                     "octet::scale_rule: zero is not finite and above zero");
   rule = scale_rule();
   rule.floor = quiet_nan;
-  CHECK_THROWS_AS(octet::quantize<octet::e4m3>(in, per_token{}, rule), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(octet::quantize<octet::e4m3>(in, per_token{}, rule)), std::invalid_argument);
   rule = scale_rule();
   rule.margin = 127;
-  CHECK_THROWS_AS(octet::quantize<octet::e4m3>(in, per_token{}, rule), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(octet::quantize<octet::e4m3>(in, per_token{}, rule)), std::invalid_argument);
   for (const octet::e4m3 c : codes) CHECK(c.bits() == 0x11);
+  CHECK_THROWS_WITH(attempt({nullptr, 4, 4}, out, descales.data()),
+                    "octet::quantize_into: input is a null pointer for 4 rows");
+  // A NaN that the rule rejects is found before the first code is written, wherever it is.
+  std::vector<float> with_nan(x);
+  with_nan[15] = quiet_nan;
+  rule = scale_rule();
+  rule.on_nonfinite = octet::nonfinite::reject;
+  CHECK_THROWS_AS(
+      octet::quantize_into(matrix_view<const float>(with_nan.data(), 4, 4), per_token{}, rule, out, descales.data()),
+      std::invalid_argument);
+  for (const octet::e4m3 c : codes) CHECK(c.bits() == 0x11);
+  for (int axis : {-1, 2, 7})
+    CHECK_THROWS_WITH(static_cast<void>(octet::quantize<octet::e4m3>(in, per_channel{axis})),
+                      "octet::per_channel: axis is neither 0 nor 1");
   // Nothing to do is no error.
   CHECK(attempt({nullptr, 0, 4}, {nullptr, 0, 4}, nullptr) == 0);
   CHECK(attempt({nullptr, 4, 0}, {nullptr, 4, 0}, nullptr) == 0);

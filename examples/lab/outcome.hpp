@@ -38,10 +38,9 @@ outcome without_scale(matrix values) {
 template <class F, class Granularity>
 outcome with_scales(matrix values, Granularity granularity) {
   const auto quantized = octet::quantize<F>(values, granularity);
-  const auto view = quantized.view();
-  outcome o{std::numeric_limits<double>::infinity(), 0, octet::measure(values, view)};
-  for (std::size_t i = 0; i < view.descale_count(); ++i) {
-    const double scale = 1.0 / static_cast<double>(view.descales[i].value());
+  outcome o{std::numeric_limits<double>::infinity(), 0, octet::measure(values, quantized)};
+  for (std::size_t i = 0; i < octet::descale_count(granularity, values.rows, values.cols); ++i) {
+    const double scale = 1.0 / static_cast<double>(quantized.descales()[i].value());
     if (scale < o.least_scale) o.least_scale = scale;
     if (scale > o.most_scale) o.most_scale = scale;
   }

@@ -49,15 +49,15 @@ OCTET_INLINE constexpr fp8<E, M, X, Bias> fma(fp8<E, M, X, Bias> a, fp8<E, M, X,
   return fp8<E, M, X, Bias>(decode<double>(a) * decode<double>(b) + decode<double>(c));
 }
 
-// The smaller and the larger value; the other one where one is NaN (IEEE 754-2019 9.6, minimumNumber and
+// The smaller and the larger value, -0 below +0; the other one where one is NaN (IEEE 754-2019 9.6, minimumNumber and
 // maximumNumber).
 template <int E, int M, encoding X, int Bias>
 OCTET_INLINE constexpr fp8<E, M, X, Bias> fmin(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b) {
-  return isnan(a) || b < a ? b : a;
+  return isnan(a) || b < a || (b == a && signbit(b)) ? b : a;
 }
 template <int E, int M, encoding X, int Bias>
 OCTET_INLINE constexpr fp8<E, M, X, Bias> fmax(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b) {
-  return isnan(a) || a < b ? b : a;
+  return isnan(a) || a < b || (a == b && signbit(a)) ? b : a;
 }
 
 }  // namespace v0

@@ -19,31 +19,27 @@ inline namespace v0 {
 namespace detail {
 
 template <class In, class Out>
-OCTET_HOST_INLINE void require_arrays(const char* in_name, const In* in, const char* out_name, const Out* out,
-                                      std::size_t n) {
-  require(n <= static_cast<std::size_t>(-1) / (sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out)), in_name, n,
-          "is more than memory holds; bytes a value:", sizeof(In));
-  require_pointer(in_name, in, n);
-  require_pointer(out_name, out, n);
-  require_apart(out_name, in, n * sizeof(In), out, n * sizeof(Out));
+OCTET_HOST_INLINE void require_arrays(const char* where, const In* in, const Out* out, std::size_t n) {
+  constexpr std::size_t widest = sizeof(In) > sizeof(Out) ? sizeof(In) : sizeof(Out);
+  require(n <= static_cast<std::size_t>(-1) / 2 / widest, where, "a size of", n,
+          "is more than memory holds; bytes each:", widest);
+  require_pointer(where, "input", in, n, "values");
+  require_pointer(where, "output", out, n, "values");
+  require_apart(where, "output at a distance of", in, n * sizeof(In), out, n * sizeof(Out));
 }
 
 }  // namespace detail
 
-// in: n values. out: n codes; may not overlap. Rounded to nearest even (e8m0: up), in one rounding from T; NaN and
-// infinities as octet::encode of one value. Source: OCP OFP8 1.0 5.2.
+// in: n values. out: n codes; may not overlap. Rounded in one rounding from T, to nearest even (e8m0: up) unless told
+// otherwise; NaN and infinities as octet::encode of one value. Source: OCP OFP8 1.0 5.2.
 template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_float_v<T>, int> = 0>
-OCTET_HOST_INLINE void encode(const T* in, F* out, std::size_t n, overflow o = overflow::saturate) {
-  detail::require_arrays("encode: in", in, "encode: out", out, n);
-  simd::converts<F, T>().encode(in, out, n, o);
-}
-
-// The same in another rounding mode.
-template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_float_v<T>, int> = 0>
-OCTET_HOST_INLINE void encode(const T* in, F* out, std::size_t n, overflow o, rounding r) {
-  if (r == F::default_rounding) return encode(in, out, n, o);
-  detail::require_arrays("encode: in", in, "encode: out", out, n);
-  for (std::size_t i = 0; i < n; ++i) out[i] = encode<F>(in[i], o, r);
+OCTET_HOST_INLINE void encode(const T* in, F* out, std::size_t n, overflow o = overflow::saturate,
+                              rounding r = F::default_rounding) {
+  detail::require_arrays("encode", in, out, n);
+  if (r == F::default_rounding)
+    simd::converts<F, T>().encode(in, out, n, o);
+  else
+    for (std::size_t i = 0; i < n; ++i) out[i] = octet::encode<F>(in[i], o, r);
 }
 
 // The same by stochastic rounding. Value number i takes word first_index + i of the Philox stream `seed`, so that a
@@ -51,12 +47,12 @@ OCTET_HOST_INLINE void encode(const T* in, F* out, std::size_t n, overflow o, ro
 template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_float_v<T>, int> = 0>
 OCTET_HOST_INLINE void encode_stochastic(const T* in, F* out, std::size_t n, std::uint64_t seed,
                                          std::uint64_t first_index = 0, overflow o = overflow::saturate) {
-  detail::require_arrays("encode_stochastic: in", in, "encode_stochastic: out", out, n);
+  detail::require_arrays("encode_stochastic", in, out, n);
   std::uint64_t index = first_index;
   philox_block block = philox(seed, index / 4);
   for (std::size_t i = 0; i < n; ++i, ++index) {
     if (index % 4 == 0) block = philox(seed, index / 4);
-    out[i] = encode_stochastic<F>(in[i], block.words[index % 4], o);
+    out[i] = octet::encode_stochastic<F>(in[i], block.words[index % 4], o);
   }
 }
 
@@ -64,47 +60,46 @@ OCTET_HOST_INLINE void encode_stochastic(const T* in, F* out, std::size_t n, std
 // octet::decode of one code. Source: OCP OFP8 1.0 5.1.
 template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_float_v<T>, int> = 0>
 OCTET_HOST_INLINE void decode(const F* in, T* out, std::size_t n) {
-  detail::require_arrays("decode: in", in, "decode: out", out, n);
+  detail::require_arrays("decode", in, out, n);
   simd::converts<F, T>().decode(in, out, n);
 }
-
-// The largest magnitude of some values, without NaN and infinity, and how many of those there are.
-template <class T>
-struct magnitudes {
-  T finite = 0;                // float, and double for double
-  std::size_t not_finite = 0;  // NaN and infinities
-  bool has_nan = false;
-  OCTET_INLINE constexpr magnitudes() {}
-};
 
 namespace detail {
 
 template <class T>
 using amax_type = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A second look at values of which one is not finite.
+// The largest finite magnitude of some values, and what else there is.
 template <class T>
-OCTET_LOCAL magnitudes<amax_type<T>> count_magnitudes(const T* in, std::size_t n) {
-  using S = float_traits<T>;
-  typename S::bits_type largest = 0;
-  magnitudes<amax_type<T>> result;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto a = static_cast<typename S::bits_type>(S::to_bits(in[i]) & (S::sign_mask - 1));
-    result.not_finite += a >= S::infinity;
-    result.has_nan = result.has_nan || a > S::infinity;
-    if (a < S::infinity && a > largest) largest = a;
-  }
-  result.finite = to_source(S::from_bits(largest));
-  return result;
-}
+struct magnitudes {
+  amax_type<T> finite = 0;
+  std::size_t not_finite = 0;  // NaN and infinities
+  bool has_nan = false;
+  OCTET_INLINE constexpr magnitudes() {}
 
-// amax under a policy, from what the finite values and the others came to.
-template <class T>
-OCTET_HOST_INLINE T amax_by_policy(const char* what, const magnitudes<T>& m, nonfinite policy) {
-  if (m.not_finite == 0 || policy == nonfinite::ignore) return m.finite;
-  require(policy != nonfinite::reject, what, m.not_finite, "values that are NaN or infinite; allowed:", 0);
-  using S = float_traits<T>;
-  return S::from_bits(m.has_nan ? S::sign_mask - 1 : S::infinity);
+  // With NaN and infinity as they are: NaN if there is one, else infinity.
+  OCTET_HOST_INLINE amax_type<T> propagated() const {
+    using S = float_traits<amax_type<T>>;
+    return not_finite == 0 ? finite : S::from_bits(has_nan ? S::sign_mask - 1 : S::infinity);
+  }
+
+  OCTET_HOST_INLINE void add(const T* in, std::size_t n) {
+    using S = float_traits<T>;
+    typename S::bits_type largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto a = static_cast<typename S::bits_type>(S::to_bits(in[i]) & (S::sign_mask - 1));
+      not_finite += a >= S::infinity;
+      has_nan = has_nan || a > S::infinity;
+      if (a < S::infinity && a > largest) largest = a;
+    }
+    const amax_type<T> found = to_source(S::from_bits(largest));
+    using A = float_traits<amax_type<T>>;
+    if (A::to_bits(found) > A::to_bits(finite)) finite = found;
+  }
+};
+
+[[noreturn]] OCTET_COLD void reject(const char* where, std::size_t count) {
+  fail(where, "the input has", count, "values that are NaN or infinite; allowed are", 0);
 }
 
 }  // namespace detail
@@ -112,12 +107,16 @@ OCTET_HOST_INLINE T amax_by_policy(const char* what, const magnitudes<T>& m, non
 // The largest magnitude of n values, 0 for none; NaN and infinity by the policy (by default NaN if there is a NaN, else
 // infinity). float for float and the 16-bit types, double for double.
 template <class T, std::enable_if_t<is_float_v<T>, int> = 0>
-OCTET_HOST_INLINE detail::amax_type<T> amax(const T* in, std::size_t n, nonfinite policy = nonfinite::propagate) {
+[[nodiscard]] OCTET_HOST_INLINE detail::amax_type<T> amax(const T* in, std::size_t n,
+                                                          nonfinite policy = nonfinite::propagate) {
   using S = float_traits<T>;
-  detail::require_pointer("amax: in", in, n);
+  detail::require_pointer("amax", "input", in, n, "values");
   const auto largest = n == 0 ? typename S::bits_type{0} : simd::reduces<T>().amax(in, n);
   if (largest < S::infinity) return detail::to_source(S::from_bits(largest));
-  return detail::amax_by_policy("amax: in has", detail::count_magnitudes(in, n), policy);
+  detail::magnitudes<T> m;
+  m.add(in, n);
+  if (policy == nonfinite::reject) detail::reject("amax", m.not_finite);
+  return policy == nonfinite::ignore ? m.finite : m.propagated();
 }
 
 // -- Contiguous ranges: std::vector, std::array, std::span, C arrays, anything with data() and size() ---------------
@@ -146,42 +145,37 @@ template <class R>
 using element_of = std::remove_cv_t<std::remove_pointer_t<decltype(data_of(std::declval<R&>()))>>;
 
 template <class In, class Out>
-OCTET_HOST_INLINE std::size_t common_size(const char* what, const In& in, const Out& out) {
-  require(size_of(in) == size_of(out), what, size_of(in), "values go into a range of", size_of(out));
+OCTET_HOST_INLINE std::size_t common_size(const char* where, const In& in, const Out& out) {
+  require(size_of(in) == size_of(out), where, "an input of", size_of(in), "values, an output of", size_of(out));
   return size_of(in);
 }
 
 }  // namespace detail
 
-template <class In, class Out,
-          std::enable_if_t<is_float_v<detail::element_of<const In>> && is_fp8_v<detail::element_of<Out>>, int> = 0>
-OCTET_HOST_INLINE void encode(const In& in, Out&& out, overflow o = overflow::saturate) {
-  encode(detail::data_of(in), detail::data_of(out), detail::common_size("encode:", in, out), o);
-}
-
-template <class In, class Out,
-          std::enable_if_t<is_float_v<detail::element_of<const In>> && is_fp8_v<detail::element_of<Out>>, int> = 0>
-OCTET_HOST_INLINE void encode(const In& in, Out&& out, overflow o, rounding r) {
-  encode(detail::data_of(in), detail::data_of(out), detail::common_size("encode:", in, out), o, r);
+template <class In, class Out, class F = detail::element_of<Out>,
+          std::enable_if_t<is_float_v<detail::element_of<const In>> && is_fp8_v<F>, int> = 0>
+OCTET_HOST_INLINE void encode(const In& in, Out&& out, overflow o = overflow::saturate,
+                              rounding r = F::default_rounding) {
+  octet::encode(detail::data_of(in), detail::data_of(out), detail::common_size("encode", in, out), o, r);
 }
 
 template <class In, class Out,
           std::enable_if_t<is_float_v<detail::element_of<const In>> && is_fp8_v<detail::element_of<Out>>, int> = 0>
 OCTET_HOST_INLINE void encode_stochastic(const In& in, Out&& out, std::uint64_t seed, std::uint64_t first_index = 0,
                                          overflow o = overflow::saturate) {
-  encode_stochastic(detail::data_of(in), detail::data_of(out), detail::common_size("encode_stochastic:", in, out), seed,
-                    first_index, o);
+  octet::encode_stochastic(detail::data_of(in), detail::data_of(out), detail::common_size("encode_stochastic", in, out),
+                           seed, first_index, o);
 }
 
 template <class In, class Out,
           std::enable_if_t<is_fp8_v<detail::element_of<const In>> && is_float_v<detail::element_of<Out>>, int> = 0>
 OCTET_HOST_INLINE void decode(const In& in, Out&& out) {
-  decode(detail::data_of(in), detail::data_of(out), detail::common_size("decode:", in, out));
+  octet::decode(detail::data_of(in), detail::data_of(out), detail::common_size("decode", in, out));
 }
 
 template <class In, std::enable_if_t<is_float_v<detail::element_of<const In>>, int> = 0>
-OCTET_HOST_INLINE auto amax(const In& in, nonfinite policy = nonfinite::propagate) {
-  return amax(detail::data_of(in), detail::size_of(in), policy);
+[[nodiscard]] OCTET_HOST_INLINE auto amax(const In& in, nonfinite policy = nonfinite::propagate) {
+  return octet::amax(detail::data_of(in), detail::size_of(in), policy);
 }
 
 // -- Bytes ----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@
 
 // Every function of the library is one of two kinds, so that what one translation unit's compiler flags made of it
 // never reaches the calls of another: OCTET_INLINE functions are always inlined, OCTET_LOCAL functions have internal
-// linkage.
+// linkage. Structs with member initialisers declare their constructors, since a compiler's own constructor would be
+// neither. The price is formal: an inline function that names a local one is not the same entity in two units, and no
+// header unit.
 #if defined(__CUDACC__)
 #define OCTET_HOST_DEVICE __host__ __device__
 #else
@@ -46,17 +48,15 @@
 #endif
 
 // The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14
-// defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t is not __bf16
-// before g++ 13.
+// defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t came with g++ 13.
+#if !defined(__FLT16_MANT_DIG__) || defined(__CUDACC__)
 #define OCTET_HAS_FLOAT16 0
-#if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
-#if defined(__clang__) ? __clang_major__ >= 15 : __GNUC__ >= 13
-#undef OCTET_HAS_FLOAT16
+#elif defined(__clang__) && __clang_major__ >= 15
 #define OCTET_HAS_FLOAT16 1
-#elif !defined(__clang__) && defined(__x86_64__) && __GNUC__ == 12
-#undef OCTET_HAS_FLOAT16
+#elif !defined(__clang__) && (__GNUC__ >= 13 || (__GNUC__ == 12 && defined(__x86_64__)))
 #define OCTET_HAS_FLOAT16 1
-#endif
+#else
+#define OCTET_HAS_FLOAT16 0
 #endif
 
 #if defined(__STDCPP_BFLOAT16_T__) && !defined(__CUDACC__)

@@ -9,11 +9,6 @@
 namespace octet {
 inline namespace v0 {
 
-// The bits of the least positive float whose magnitude overflows when rounded to nearest even. Half a unit above the
-// largest value lies a tie: an odd largest code gives it to the next code, which does not exist; an even one keeps it.
-template <class F>
-OCTET_INLINE constexpr std::uint32_t overflow_bits();
-
 namespace detail {
 
 // -- To fp8 ---------------------------------------------------------------------------------------------------------
@@ -152,6 +147,17 @@ OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
   }
 }
 
+// The bits of the least positive float that overflows when rounded to nearest even. Half a unit above the largest value
+// lies a tie: an odd largest code gives it to the next code, which does not exist; an even one keeps it.
+template <class F>
+OCTET_INLINE constexpr std::uint32_t overflow_bits() {
+  static_assert(F::is_signed, "E8M0 is not rounded to nearest even");
+  using S = float_traits<float>;
+  constexpr std::uint32_t largest = decode_bits(F::from_bits(F::max_code));
+  constexpr std::uint32_t half_unit = 1u << (S::mantissa_bits - F::mantissa_bits - 1);
+  return largest + half_unit + (F::max_code % 2 == 0 ? 1 : 0);
+}
+
 // Truncated toward zero, saturating at the limits of I; NaN gives 0.
 template <class I, class F>
 OCTET_INLINE constexpr I decode_integer(F q) {
@@ -217,15 +223,6 @@ OCTET_INLINE constexpr T decode(F q) {
     else
       return float_traits<T>::from_bits(exact::narrow_bits<T>(exact::widen_bits<double, float>(bits)));
   }
-}
-
-template <class F>
-OCTET_INLINE constexpr std::uint32_t overflow_bits() {
-  static_assert(F::is_signed, "E8M0 is not rounded to nearest even");
-  using S = float_traits<float>;
-  constexpr std::uint32_t largest = detail::decode_bits(F::from_bits(F::max_code));
-  constexpr std::uint32_t half_unit = 1u << (S::mantissa_bits - F::mantissa_bits - 1);
-  return largest + half_unit + (F::max_code % 2 == 0 ? 1 : 0);
 }
 
 // -- The conversions that fp8.hpp and float_traits.hpp declare ------------------------------------------------------

@@ -42,30 +42,40 @@ namespace detail {
 #endif
 }
 
-// Reports "octet::<what> <got> <wrong> <limit>", for example "octet::quantize: row_stride 3 is less than cols 4".
-[[noreturn]] OCTET_COLD void fail(const char* what, std::size_t got, const char* wrong, std::size_t limit) {
+// Reports "octet::<where>: <what> <got> <wrong> <limit>": "octet::quantize_into: input row_stride 3 is less than cols
+// 4".
+[[noreturn]] OCTET_COLD void fail(const char* where, const char* what, std::size_t got, const char* wrong,
+                                  std::size_t limit) {
   char message[256];
-  std::snprintf(message, sizeof message, "octet::%s %zu %s %zu", what, got, wrong, limit);
+  std::snprintf(message, sizeof message, "octet::%s: %s %zu %s %zu", where, what, got, wrong, limit);
+  fail(message);
+}
+
+// Reports "octet::<where>: <what> is a null pointer for <n> <unit>".
+[[noreturn]] OCTET_COLD void fail_null(const char* where, const char* what, std::size_t n, const char* unit) {
+  char message[256];
+  std::snprintf(message, sizeof message, "octet::%s: %s is a null pointer for %zu %s", where, what, n, unit);
   fail(message);
 }
 
 OCTET_HOST_INLINE void require(bool holds, const char* message) {
   if (!holds) fail(message);
 }
-OCTET_HOST_INLINE void require(bool holds, const char* what, std::size_t got, const char* wrong, std::size_t limit) {
-  if (!holds) fail(what, got, wrong, limit);
+OCTET_HOST_INLINE void require(bool holds, const char* where, const char* what, std::size_t got, const char* wrong,
+                               std::size_t limit) {
+  if (!holds) fail(where, what, got, wrong, limit);
+}
+OCTET_HOST_INLINE void require_pointer(const char* where, const char* what, const void* p, std::size_t n,
+                                       const char* unit) {
+  if (p == nullptr && n != 0) fail_null(where, what, n, unit);
 }
 
 // Two arrays of bytes may not share any.
-OCTET_HOST_INLINE void require_apart(const char* what, const void* in, std::size_t in_bytes, const void* out,
-                                     std::size_t out_bytes) {
+OCTET_HOST_INLINE void require_apart(const char* where, const char* what, const void* in, std::size_t in_bytes,
+                                     const void* out, std::size_t out_bytes) {
   const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
   const bool apart = in_bytes == 0 || out_bytes == 0 || (o >= i ? o - i >= in_bytes : i - o >= out_bytes);
-  require(apart, what, o >= i ? o - i : i - o, "bytes from its input overlaps it; the input's bytes:", in_bytes);
-}
-
-OCTET_HOST_INLINE void require_pointer(const char* what, const void* p, std::size_t n) {
-  require(p != nullptr || n == 0, what, 0, "is a null pointer for a size of", n);
+  require(apart, where, what, o >= i ? o - i : i - o, "bytes from its input overlaps it; the input's bytes:", in_bytes);
 }
 
 }  // namespace detail

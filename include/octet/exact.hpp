@@ -67,7 +67,8 @@ struct by_mode {
 };
 
 // Stochastic rounding: floor(significand / 2^shift + random / 2^32), both terms over 2^shift. The significand is a
-// double's, so at least 40 bits are cut off.
+// double's: 52 mantissa bits of which at most 6 stay, so 46 <= shift <= 62. The sum carries at a multiple of 2^14 or
+// more, so a lowest bit that stands for all bits below it (round_magnitude) decides nothing.
 struct by_chance {
   std::uint32_t random;
   OCTET_INLINE constexpr std::uint64_t operator()(std::uint64_t, int shift) const {
@@ -129,6 +130,20 @@ OCTET_INLINE constexpr Narrow narrow(double x) {
   return float_traits<Narrow>::from_bits(narrow_bits<Narrow>(bit_cast<std::uint64_t>(x)));
 }
 
+// -- Powers of two ---------------------------------------------------------------------------------------------------
+
+// 2^exponent as a double, |exponent| <= 1022.
+OCTET_INLINE constexpr double power_of_two(int exponent) {
+  using D = float_traits<double>;
+  return bit_cast<double>(static_cast<std::uint64_t>(exponent + D::bias) << D::mantissa_bits);
+}
+
+// floor(log2(x)) of a positive normal double.
+OCTET_INLINE constexpr int exponent_of(double x) {
+  using D = float_traits<double>;
+  return static_cast<int>(bit_cast<std::uint64_t>(x) >> D::mantissa_bits) - D::bias;
+}
+
 // -- Products and quotients -----------------------------------------------------------------------------------------
 
 // a * b rounded once to the type T, to nearest even. The product of two 24-bit significands has 48 bits: exact in
@@ -138,11 +153,15 @@ OCTET_INLINE constexpr T product(float a, float b) {
   return narrow<T>(widen(a) * widen(b));
 }
 
-// a / b rounded to the nearest float, for quotients of at least 2^-126 (below that, within one unit of the last place).
+// a / b as a double that rounds to the same float as the exact quotient, if that is at least 2^-126, also after
+// multiplication by a power of two.
 // Let t be a float midpoint, 25 bits: a - t * b is a multiple of the last places' product, so a quotient of 24-bit
 // numbers is never nearer to t than 2^-49 relatively, and never equal to it. a * (1 / b) in double is off by at most 2
 // * 2^-52 in any rounding mode, so it lies on the same side of t.
-OCTET_INLINE constexpr float quotient(float a, float b) { return narrow<float>(widen(a) * (1.0 / widen(b))); }
+OCTET_INLINE constexpr double wide_quotient(float a, float b) { return widen(a) * (1.0 / widen(b)); }
+
+// a / b rounded to the nearest float; below 2^-126 within one unit of the last place.
+OCTET_INLINE constexpr float quotient(float a, float b) { return narrow<float>(wide_quotient(a, b)); }
 
 }  // namespace exact
 }  // namespace v0

@@ -15,6 +15,7 @@ template <class T, int E, int M>
 struct ieee_layout {
   using bits_type =
       std::conditional_t<E + M == 15, std::uint16_t, std::conditional_t<E + M == 31, std::uint32_t, std::uint64_t>>;
+  static_assert(std::is_trivially_copyable_v<T>, "a float type is its bits: trivially copyable");
   static_assert(sizeof(T) == sizeof(bits_type), "E and M are not the layout of this type");
   static constexpr int exponent_bits = E;
   static constexpr int mantissa_bits = M;

@@ -38,7 +38,7 @@ OCTET_INLINE constexpr std::uint64_t code_bytes(std::uint64_t rows, std::uint64_
   return packed_bytes(count_product(rows, cols), F::width);
 }
 
-// Descales of a matrix of rows x cols: the grid of the granularity's tiling, [grid_rows, grid_cols], none for an empty
+// Descales of a matrix of rows x cols: one a tile of the granularity, none for an empty
 // matrix. bytes_per_descale: 4 for float, 2 for bfloat16, 1 for e8m0. A shard that begins inside a tile and whose last
 // row or column then has a number that std::size_t does not hold saturates.
 template <class Granularity>
@@ -47,8 +47,8 @@ OCTET_INLINE constexpr std::uint64_t descale_bytes(const Granularity& granularit
   const tiling tiles = granularity.tiles(rows, cols);
   constexpr std::size_t most = ~std::size_t{0};
   if (rows == 0 || cols == 0) return 0;
-  if (tiles.first_row > most - rows || tiles.first_col > most - cols) return too_many_bytes;
-  return count_product(count_product(tiles.grid_rows(rows), tiles.grid_cols(cols)), bytes_per_descale);
+  if (tiles.rows.first > most - rows || tiles.cols.first > most - cols) return too_many_bytes;
+  return count_product(count_product(tiles.rows.count(rows), tiles.cols.count(cols)), bytes_per_descale);
 }
 
 // The keys and values of a transformer: two tensors a layer, [batch, tokens, kv_heads, head_dim] each.

@@ -26,6 +26,8 @@ enum class overflow : unsigned char {
 // To which neighbour a value between two codes goes (IEEE 754-2019 4.3).
 enum class rounding : unsigned char { nearest_even, nearest_away, toward_zero, upward, downward };
 
+// OCP's and IEEE's choice for a format of this shape: powers of two without a mantissa, the elements of MX below 8
+// bits, OCP E4M3 without infinity, IEEE otherwise.
 OCTET_INLINE constexpr encoding default_encoding(int e, int m) {
   return m == 0               ? encoding::exponent
          : e + m < 7          ? encoding::finite
@@ -33,15 +35,21 @@ OCTET_INLINE constexpr encoding default_encoding(int e, int m) {
                               : encoding::ieee;
 }
 
+// The exponent field of 1.0: half of the field's range, rounded down, or one more where the code of -0 is spent on NaN.
 OCTET_INLINE constexpr int default_bias(int e, encoding x) {
   return (1 << (e - 1)) - (x == encoding::fnuz || x == encoding::p3109 ? 0 : 1);
 }
 
 // One byte, trivial and standard layout; fp8{} is code 00. The code lies in the low `width` bits; the bits above them
-// are zero in every code the library writes and ignored in every code it reads.
+// are ignored in every code the library reads and zero in every code it makes (an operand that is returned is returned
+// as it was).
 template <int E, int M, encoding X = default_encoding(E, M), int Bias = default_bias(E, X)>
 class OCTET_MAY_ALIAS fp8 {
+  static constexpr int least = 1 - Bias;
   static_assert(E >= 1 && M >= 0 && E + M + (X != encoding::exponent) <= 8, "a format has at most 8 bits");
+  static_assert(X == encoding::exponent ||
+                    (E >= 2 && least <= 0 && least - M >= -120 && (1 << E) - 1 - Bias + 23 - M <= 127),
+                "float holds every value, and everything up to 2^23 units of the largest binade");
   static_assert((X == encoding::exponent) == (M == 0), "encoding::exponent and only it has no mantissa");
   static_assert(X != encoding::exponent || (E == 8 && Bias == 127), "a power of two is E8M0");
 
@@ -125,8 +133,8 @@ class OCTET_MAY_ALIAS fp8 {
 
   // The next code from `from` in the direction of `to`; `to` if they are equal, NaN if one of them is.
   friend OCTET_INLINE constexpr fp8 nextafter(fp8 from, fp8 to) {
-    if (isnan(from)) return from_bits(from.bits());
-    if (isnan(to) || from.order() == to.order()) return from_bits(to.bits());
+    if (isnan(from)) return from;
+    if (isnan(to) || from.order() == to.order()) return to;
     const int next = from.order() + (from.order() < to.order() ? 1 : -1);
     const bool negative = next < 0 || (next == 0 && signbit(from) && has_negative_zero);
     return from_bits(static_cast<std::uint8_t>((next < 0 ? -next : next) | (negative ? sign_mask : 0)));
@@ -136,8 +144,8 @@ class OCTET_MAY_ALIAS fp8 {
   OCTET_INLINE constexpr int order() const { return (code_ & sign_mask) != 0 ? -int{magnitude()} : int{magnitude()}; }
 };
 
-using e4m3fn = fp8<4, 3>;                           // OCP OFP8 1.0 E4M3: 448, no infinity
-using e4m3 = e4m3fn;                                //
+using e4m3fn = fp8<4, 3>;  // OCP OFP8 1.0 E4M3: 448, no infinity
+using e4m3 = e4m3fn;
 using e5m2 = fp8<5, 2>;                             // OCP OFP8 1.0 E5M2: 57344, infinity and NaN
 using e4m3_ieee = fp8<4, 3, encoding::ieee>;        // ml_dtypes float8_e4m3: 240
 using e4m3fnuz = fp8<4, 3, encoding::fnuz>;         // AMD MI300: 240

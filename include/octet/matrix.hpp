@@ -23,8 +23,9 @@ struct matrix_view {
   OCTET_INLINE constexpr operator matrix_view<const T>() const { return {data, rows, cols, row_stride}; }
 
   OCTET_INLINE constexpr T* row(std::size_t r) const { return data + r * row_stride; }
+  OCTET_INLINE constexpr T& operator()(std::size_t r, std::size_t c) const { return row(r)[c]; }
   // Rows first to first + count - 1.
-  OCTET_INLINE constexpr matrix_view below(std::size_t first, std::size_t count) const {
+  OCTET_INLINE constexpr matrix_view row_range(std::size_t first, std::size_t count) const {
     return {row(first), count, cols, row_stride};
   }
   OCTET_INLINE constexpr bool empty() const { return rows == 0 || cols == 0; }
@@ -36,19 +37,20 @@ namespace detail {
 
 // A stride below the columns, a null pointer with elements, and a size beyond the address space are errors.
 template <class T>
-OCTET_HOST_INLINE void require_matrix(const char* what, const matrix_view<T>& m) {
-  require(m.row_stride >= m.cols, what, m.row_stride, "is less than cols", m.cols);
+OCTET_HOST_INLINE void require_matrix(const char* where, const char* what, const char* its_stride,
+                                      const matrix_view<T>& m) {
+  require(m.row_stride >= m.cols, where, its_stride, m.row_stride, "is less than cols", m.cols);
   if (m.empty()) return;
   constexpr std::size_t most = static_cast<std::size_t>(-1) / 2 / sizeof(T);
-  require(m.cols <= most && m.rows - 1 <= (most - m.cols) / m.row_stride, what, m.row_stride, "is too large for rows",
-          m.rows);
-  require_pointer(what, m.data, m.rows);
+  require(m.cols <= most && m.rows - 1 <= (most - m.cols) / m.row_stride, where, its_stride, m.row_stride,
+          "is too large for rows", m.rows);
+  require_pointer(where, what, m.data, m.rows, "rows");
 }
 
 template <class A, class B>
-OCTET_HOST_INLINE void require_same_shape(const char* what, const matrix_view<A>& a, const matrix_view<B>& b) {
-  require(a.rows == b.rows, what, b.rows, "rows, input rows", a.rows);
-  require(a.cols == b.cols, what, b.cols, "columns, input columns", a.cols);
+OCTET_HOST_INLINE void require_same_shape(const char* where, const matrix_view<A>& in, const matrix_view<B>& out) {
+  require(in.rows == out.rows, where, "output has", out.rows, "rows, the input", in.rows);
+  require(in.cols == out.cols, where, "output has", out.cols, "columns, the input", in.cols);
 }
 
 }  // namespace detail

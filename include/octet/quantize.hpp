@@ -10,11 +10,14 @@
 namespace octet {
 inline namespace v0 {
 
-// In all of these: matrices are row-major [rows, cols]; T is float, octet::float16, octet::bfloat16 or another 16-bit
-// float; the descales are the row-major array of the granularity's tiles, in the units of the data; value ~ code *
-// descale. Codes are rounded to nearest even and saturate. NaN becomes the format's NaN. Shapes that do not fit, null
-// pointers, overlapping arrays and descales that are not finite and above zero are reported as errors.hpp says, before
-// anything is written. The work is done in the calling thread; threads share it by taking rows of their own (below()).
+// In all of these: matrices are row-major [rows, cols]; F is any signed format; T is float, octet::float16,
+// octet::bfloat16 or another 16-bit float. The descales are the row-major array of the granularity's tiles, in the
+// units of the data; value ~ code * descale. Codes are rounded to nearest even and saturate; NaN becomes the format's
+// NaN. Shapes that do not fit, null pointers and overlapping arrays are reported as errors.hpp says, before anything is
+// written.
+//
+// The work is done in the calling thread; threads share it by taking row ranges of their own. With descales found, cut
+// only where no tile is cut (per_token, per_channel{0}, whole rows of blocks); with descales given, anywhere.
 
 // A quantized matrix in the caller's memory: F codes, one descale a tile of the granularity.
 template <class F, class Granularity>
@@ -23,58 +26,98 @@ struct quantized_view {
   const descale* descales;
   Granularity granularity;
 
-  OCTET_INLINE constexpr tiling tiles() const { return granularity.tiles(codes.rows, codes.cols); }
-  OCTET_INLINE constexpr std::size_t descale_rows() const { return tiles().grid_rows(codes.rows); }
-  OCTET_INLINE constexpr std::size_t descale_cols() const { return tiles().grid_cols(codes.cols); }
-  OCTET_INLINE constexpr std::size_t descale_count() const { return descale_rows() * descale_cols(); }
-
   // Rows first to first + count - 1 of the same matrix, with the descales they use.
-  OCTET_INLINE constexpr quantized_view below(std::size_t first, std::size_t count) const {
-    const tiling t = tiles();
-    return {codes.below(first, count), descales + t.tile_row(first) * t.grid_cols(codes.cols),
-            granularity.below(first)};
+  OCTET_INLINE constexpr quantized_view row_range(std::size_t first, std::size_t count) const {
+    const tiling t = granularity.tiles(codes.rows, codes.cols);
+    return {codes.row_range(first, count), descales + t.rows.tile(first) * t.cols.count(codes.cols),
+            granularity.from_row(first)};
   }
 };
 
+// Codes and descales that are there already, from a checkpoint say, as a quantized matrix.
+template <class F, class Granularity>
+[[nodiscard]] OCTET_INLINE constexpr quantized_view<std::remove_const_t<F>, Granularity> as_quantized(
+    matrix_view<F> codes, const descale* descales, const Granularity& granularity) {
+  return {codes, descales, granularity};
+}
+
 namespace detail {
+
+// What the functions below take, said at compile time.
+template <class F, class T>
+OCTET_HOST_INLINE constexpr void require_types() {
+  static_assert(is_fp8_v<F>, "the codes are octet::fp8 (and where they are written, not const)");
+  static_assert(F::is_signed, "E8M0 holds scales, not scaled values");
+  static_assert(!std::is_same_v<T, double>, "double: convert to float first");
+  static_assert(is_float_v<T>, "the values are float or a 16-bit float; make yours one by octet::float_traits");
+}
+
+template <class Granularity>
+OCTET_HOST_INLINE void require_granularity(const Granularity&) {}
+OCTET_HOST_INLINE void require_granularity(const per_channel& g) {
+  require(g.axis == 0 || g.axis == 1, "octet::per_channel: axis is neither 0 nor 1");
+}
+
+template <class A, class B, class Granularity>
+OCTET_HOST_INLINE void require_matrices(const char* where, const matrix_view<A>& in, const matrix_view<B>& out,
+                                        const Granularity& granularity, const descale* descales) {
+  require_matrix(where, "input", "input row_stride", in);
+  require_matrix(where, "output", "output row_stride", out);
+  require_same_shape(where, in, out);
+  require_granularity(granularity);
+  require_pointer(where, "the descale array", descales, descale_count(granularity, in.rows, in.cols), "descales");
+}
+
+template <class A>
+OCTET_HOST_INLINE void require_apart(const char* where, const char* what, const matrix_view<A>& in, const void* out,
+                                     std::size_t out_bytes) {
+  require_apart(where, what, in.data, in.extent() * sizeof(A), out, out_bytes);
+}
+
+// -- A walk over the tiles ------------------------------------------------------------------------------------------------
 
 // Tiles one column wide are worked on in runs of so many neighbours, so that memory is read along its rows.
 inline constexpr std::size_t columns_at_once = 256;
 
-// Calls visit.tile(number, r0, r1, c0, c1) for every tile, or for tiles one column wide
-// visit.columns(first number, r0, r1, c0, c1) for runs of them.
+// A tile, or a run of tiles one column wide: its (first) number, and its rows and columns.
+struct block {
+  std::size_t number, r0, r1, c0, c1;
+  OCTET_HOST_INLINE std::size_t width() const { return c1 - c0; }
+};
+
+// Calls visit.tile(block) for every tile, or visit.columns(block) for runs of tiles one column wide.
 template <class Visitor>
 OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::size_t cols, Visitor& visit) {
-  const std::size_t grid_cols = t.grid_cols(cols);
+  const std::size_t tiles_a_row = t.cols.count(cols);
   for (std::size_t r0 = 0, r1 = 0; r0 < rows && cols != 0; r0 = r1) {
-    const std::size_t tile_row = t.tile_row(r0);
-    r1 = t.row_end(tile_row, rows);
+    const std::size_t tile_row = t.rows.tile(r0);
+    r1 = t.rows.end(tile_row, rows);
     for (std::size_t c0 = 0, c1 = 0; c0 < cols; c0 = c1) {
-      const std::size_t tile_col = t.tile_col(c0), number = tile_row * grid_cols + tile_col;
-      if (t.tile_cols == 1) {
+      const std::size_t tile_col = t.cols.tile(c0), number = tile_row * tiles_a_row + tile_col;
+      if (t.cols.size == 1) {
         c1 = cols - c0 < columns_at_once ? cols : c0 + columns_at_once;
-        visit.columns(number, r0, r1, c0, c1);
+        visit.columns(block{number, r0, r1, c0, c1});
       } else {
-        c1 = t.col_end(tile_col, cols);
-        visit.tile(number, r0, r1, c0, c1);
+        c1 = t.cols.end(tile_col, cols);
+        visit.tile(block{number, r0, r1, c0, c1});
       }
     }
   }
 }
 
-// The second half of a tile's work, when its scales are known.
+// The codes of a tile whose scales are known.
 template <class F, class T>
 struct encode_tiles {
   matrix_view<const T> in;
   matrix_view<F> codes;
   const simd::scaled_conversion<F, T>& kernels;
 
-  OCTET_HOST_INLINE void tile(double factor, std::size_t r0, std::size_t r1, std::size_t c0, std::size_t c1) const {
-    for (std::size_t r = r0; r < r1; ++r) kernels.quantize(in.row(r) + c0, codes.row(r) + c0, c1 - c0, factor);
+  OCTET_HOST_INLINE void tile(const block& b, group_scale s) const {
+    for (std::size_t r = b.r0; r < b.r1; ++r) kernels.quantize(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
   }
-  OCTET_HOST_INLINE void columns(const double* factors, std::size_t r0, std::size_t r1, std::size_t c0,
-                                 std::size_t c1) const {
-    for (std::size_t r = r0; r < r1; ++r) kernels.quantize_each(in.row(r) + c0, codes.row(r) + c0, c1 - c0, factors);
+  OCTET_HOST_INLINE void columns(const block& b, const group_scale* s) const {
+    for (std::size_t r = b.r0; r < b.r1; ++r)
+      kernels.quantize_each(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
   }
 };
 
@@ -87,41 +130,34 @@ struct quantize_found {
   std::size_t not_finite;
 
   // The scale of a tile from the bits of its largest magnitude; NaN and infinity take a second look.
-  OCTET_HOST_INLINE group_scale scale_from(exact::bits_of<T> largest, std::size_t r0, std::size_t r1, std::size_t c0,
-                                           std::size_t c1) {
+  OCTET_HOST_INLINE group_scale scale_from(exact::bits_of<T> largest, const block& b) {
     if (largest < float_traits<T>::infinity) return scale_of<F>(to_source(float_traits<T>::from_bits(largest)), rule);
-    magnitudes<float> tile;
-    for (std::size_t r = r0; r < r1; ++r) {
-      const magnitudes<float> row = count_magnitudes(encode.in.row(r) + c0, c1 - c0);
-      tile.finite = larger(tile.finite, row.finite);
-      tile.not_finite += row.not_finite;
-      tile.has_nan = tile.has_nan || row.has_nan;
-    }
-    not_finite += tile.not_finite;
-    return scale_of<F>(amax_by_policy("quantize: a group has", tile, rule.on_nonfinite), rule);
+    magnitudes<T> m;
+    for (std::size_t r = b.r0; r < b.r1; ++r) m.add(encode.in.row(r) + b.c0, b.width());
+    not_finite += m.not_finite;
+    return scale_of<F>(rule.on_nonfinite == nonfinite::ignore ? m.finite : m.propagated(), rule);
   }
 
-  OCTET_HOST_INLINE void tile(std::size_t number, std::size_t r0, std::size_t r1, std::size_t c0, std::size_t c1) {
+  OCTET_HOST_INLINE void tile(const block& b) {
     exact::bits_of<T> largest = 0;
-    for (std::size_t r = r0; r < r1; ++r) {
-      const exact::bits_of<T> row = kernels.amax(encode.in.row(r) + c0, c1 - c0);
+    for (std::size_t r = b.r0; r < b.r1; ++r) {
+      const exact::bits_of<T> row = kernels.amax(encode.in.row(r) + b.c0, b.width());
       largest = row > largest ? row : largest;
     }
-    const group_scale s = scale_from(largest, r0, r1, c0, c1);
-    descales[number] = s.stored;
-    encode.tile(s.factor, r0, r1, c0, c1);
+    const group_scale s = scale_from(largest, b);
+    descales[b.number] = s.stored;
+    encode.tile(b, s);
   }
 
-  OCTET_HOST_INLINE void columns(std::size_t number, std::size_t r0, std::size_t r1, std::size_t c0, std::size_t c1) {
+  OCTET_HOST_INLINE void columns(const block& b) {
     exact::bits_of<T> largest[columns_at_once] = {};
-    double factors[columns_at_once];
-    for (std::size_t r = r0; r < r1; ++r) kernels.amax_each(encode.in.row(r) + c0, largest, c1 - c0);
-    for (std::size_t c = c0; c < c1; ++c) {
-      const group_scale s = scale_from(largest[c - c0], r0, r1, c, c + 1);
-      descales[number + (c - c0)] = s.stored;
-      factors[c - c0] = s.factor;
+    group_scale scales[columns_at_once];
+    for (std::size_t r = b.r0; r < b.r1; ++r) kernels.amax_each(encode.in.row(r) + b.c0, largest, b.width());
+    for (std::size_t i = 0; i < b.width(); ++i) {
+      scales[i] = scale_from(largest[i], {b.number + i, b.r0, b.r1, b.c0 + i, b.c0 + i + 1});
+      descales[b.number + i] = scales[i].stored;
     }
-    encode.columns(factors, r0, r1, c0, c1);
+    encode.columns(b, scales);
   }
 };
 
@@ -131,15 +167,11 @@ struct quantize_given {
   scaling how;
   const descale* descales;
 
-  OCTET_HOST_INLINE void tile(std::size_t number, std::size_t r0, std::size_t r1, std::size_t c0,
-                              std::size_t c1) const {
-    encode.tile(scale_of(descales[number], how).factor, r0, r1, c0, c1);
-  }
-  OCTET_HOST_INLINE void columns(std::size_t number, std::size_t r0, std::size_t r1, std::size_t c0,
-                                 std::size_t c1) const {
-    double factors[columns_at_once];
-    for (std::size_t c = c0; c < c1; ++c) factors[c - c0] = scale_of(descales[number + (c - c0)], how).factor;
-    encode.columns(factors, r0, r1, c0, c1);
+  OCTET_HOST_INLINE void tile(const block& b) const { encode.tile(b, scale_of(descales[b.number], how)); }
+  OCTET_HOST_INLINE void columns(const block& b) const {
+    group_scale scales[columns_at_once];
+    for (std::size_t i = 0; i < b.width(); ++i) scales[i] = scale_of(descales[b.number + i], how);
+    encode.columns(b, scales);
   }
 };
 
@@ -150,110 +182,109 @@ struct dequantize_tiles {
   const simd::scaled_conversion<F, T>& kernels;
   const descale* descales;
 
-  OCTET_HOST_INLINE void tile(std::size_t number, std::size_t r0, std::size_t r1, std::size_t c0,
-                              std::size_t c1) const {
-    for (std::size_t r = r0; r < r1; ++r)
-      kernels.dequantize(codes.row(r) + c0, out.row(r) + c0, c1 - c0, descales[number].value());
+  OCTET_HOST_INLINE void tile(const block& b) const {
+    for (std::size_t r = b.r0; r < b.r1; ++r)
+      kernels.dequantize(codes.row(r) + b.c0, out.row(r) + b.c0, b.width(), descales[b.number]);
   }
-  OCTET_HOST_INLINE void columns(std::size_t number, std::size_t r0, std::size_t r1, std::size_t c0,
-                                 std::size_t c1) const {
-    float run[columns_at_once];
-    for (std::size_t c = c0; c < c1; ++c) run[c - c0] = descales[number + (c - c0)].value();
-    for (std::size_t r = r0; r < r1; ++r) kernels.dequantize_each(codes.row(r) + c0, out.row(r) + c0, c1 - c0, run);
+  OCTET_HOST_INLINE void columns(const block& b) const {
+    for (std::size_t r = b.r0; r < b.r1; ++r)
+      kernels.dequantize_each(codes.row(r) + b.c0, out.row(r) + b.c0, b.width(), descales + b.number);
   }
 };
 
-template <class A, class B>
-OCTET_HOST_INLINE void require_matrices(const matrix_view<A>& in, const matrix_view<B>& out) {
-  require_matrix("quantize: row_stride of the input", in);
-  require_matrix("quantize: row_stride of the output", out);
-  require_same_shape("quantize: the output has", in, out);
-  require_apart("quantize: output at a distance of", in.data, in.extent() * sizeof(A), out.data,
-                out.extent() * sizeof(B));
-}
-
+// nonfinite::reject, before anything is written.
 template <class T>
-inline constexpr bool is_quantizable_v =
-    is_float_v<std::remove_const_t<T>> && !std::is_same_v<std::remove_const_t<T>, double>;
+OCTET_HOST_INLINE void require_finite(const char* where, const matrix_view<const T>& in) {
+  magnitudes<T> m;
+  for (std::size_t r = 0; r < in.rows && in.cols != 0; ++r)
+    if (simd::reduces<T>().amax(in.row(r), in.cols) >= float_traits<T>::infinity) m.add(in.row(r), in.cols);
+  if (m.not_finite != 0) reject(where, m.not_finite);
+}
 
 }  // namespace detail
 
-// The number of descales of a matrix [rows, cols].
-template <class Granularity>
-OCTET_INLINE constexpr std::size_t descale_count(const Granularity& granularity, std::size_t rows, std::size_t cols) {
-  const tiling t = granularity.tiles(rows, cols);
-  return t.grid_rows(rows) * t.grid_cols(cols);
-}
-
 // Descales found. in: [rows, cols]. codes: [rows, cols]. descales: descale_count(granularity, rows, cols), written.
-// Each tile's descale is scale_of<F>(its amax, rule); its codes are its values scaled as rule.on_the_way_in says. The
-// matrix is read twice, a tile at a time. Returns the number of NaN and infinite values. Source: OCP OFP8 1.0 (codes),
-// OCP MX 1.0 6.3 (shared power-of-two scales).
-template <class F, class T, class Granularity, std::enable_if_t<detail::is_quantizable_v<T>, int> = 0>
+// Each tile's descale is scale_of<F>(its amax, rule); its codes are its values scaled as rule.on_the_way_in says. A
+// tile is read twice, and with nonfinite::reject the matrix once more before. Returns the number of NaN and infinite
+// values. Source: OCP OFP8 1.0 (codes), OCP MX 1.0 6.3 (shared power-of-two scales).
+template <class F, class T, class Granularity>
 OCTET_HOST_INLINE std::size_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
                                             matrix_view<F> codes, descale* descales) {
   using Value = std::remove_const_t<T>;
-  detail::require_matrices(in, codes);
+  constexpr const char* where = "quantize_into";
+  detail::require_types<F, Value>();
+  detail::require_matrices(where, in, codes, granularity, descales);
   detail::require_rule(rule);
-  const std::size_t count = descale_count(granularity, in.rows, in.cols);
-  detail::require_pointer("quantize: descales", descales, count);
-  detail::require_apart("quantize: descales at a distance of", in.data, in.extent() * sizeof(T), descales,
-                        count * sizeof(descale));
-  detail::require_apart("quantize: descales at a distance of", codes.data, codes.extent(), descales,
-                        count * sizeof(descale));
+  const std::size_t descale_bytes = descale_count(granularity, in.rows, in.cols) * sizeof(descale);
+  detail::require_apart(where, "output at a distance of", in, codes.data, codes.extent());
+  detail::require_apart(where, "the descale array at a distance of", in, descales, descale_bytes);
+  detail::require_apart(where, "the descale array at a distance of", codes, descales, descale_bytes);
+  if (rule.on_nonfinite == nonfinite::reject) detail::require_finite<Value>(where, in);
   detail::quantize_found<F, Value> visit{
       {in, codes, simd::scales<F, Value>()}, simd::reduces<Value>(), rule, descales, 0};
   detail::for_each_tile(granularity.tiles(in.rows, in.cols), in.rows, in.cols, visit);
   return visit.not_finite;
 }
 
-// Descales given: static scales, from a checkpoint or a calibration. `how` is scaling::divide or scaling::multiply.
-// Values beyond the largest code saturate; octet::measure counts them.
-template <class F, class T, class Granularity, std::enable_if_t<detail::is_quantizable_v<T>, int> = 0>
+// Descales given: static scales, from a checkpoint or a calibration, each finite and above zero, else an error that
+// gives its number. `how` is scaling::divide or scaling::multiply. Values beyond the largest code saturate; measure
+// counts them.
+template <class F, class T, class Granularity>
 OCTET_HOST_INLINE void quantize_into(matrix_view<T> in, const Granularity& granularity, const descale* descales,
                                      matrix_view<F> codes, scaling how = scaling::divide) {
   using Value = std::remove_const_t<T>;
-  detail::require_matrices(in, codes);
-  detail::require_usable("quantize: descale number", descales, descale_count(granularity, in.rows, in.cols));
+  constexpr const char* where = "quantize_into";
+  detail::require_types<F, Value>();
+  detail::require_matrices(where, in, codes, granularity, descales);
+  const std::size_t count = descale_count(granularity, in.rows, in.cols);
+  detail::require_usable("quantize_into: descales", descales, count);
+  detail::require_apart(where, "output at a distance of", in, codes.data, codes.extent());
+  detail::require_apart(where, "the descale array at a distance of", codes, descales, count * sizeof(descale));
   const detail::quantize_given<F, Value> visit{{in, codes, simd::scales<F, Value>()}, how, descales};
   detail::for_each_tile(granularity.tiles(in.rows, in.cols), in.rows, in.cols, visit);
 }
 
-// out = code * descale, rounded once to T, to nearest even. out: [rows, cols]. For a range of rows pass q.below(first,
-// count) and the same rows of the output.
-template <class F, class Granularity, class T, std::enable_if_t<detail::is_quantizable_v<T>, int> = 0>
+// out = code * descale, rounded once to T, to nearest even. out: [rows, cols]. The descales are taken as they are: a
+// NaN that quantize_into propagated makes its group NaN. For a range of rows pass q.row_range and the same rows of the
+// output.
+template <class F, class Granularity, class T>
 OCTET_HOST_INLINE void dequantize_into(const quantized_view<F, Granularity>& q, matrix_view<T> out) {
-  detail::require_matrices(q.codes, out);
-  detail::require_pointer("quantize: descales", q.descales, q.descale_count());
+  constexpr const char* where = "dequantize_into";
+  detail::require_types<F, T>();
+  detail::require_matrices(where, q.codes, out, q.granularity, q.descales);
+  const std::size_t count = descale_count(q.granularity, out.rows, out.cols);
+  detail::require_apart(where, "output at a distance of", q.codes, out.data, out.extent() * sizeof(T));
+  detail::require_apart(where, "the descale array at a distance of", out, q.descales, count * sizeof(descale));
   const detail::dequantize_tiles<F, T> visit{q.codes, out, simd::scales<F, T>(), q.descales};
-  detail::for_each_tile(q.tiles(), out.rows, out.cols, visit);
+  detail::for_each_tile(q.granularity.tiles(out.rows, out.cols), out.rows, out.cols, visit);
 }
 
-// What quantizing `in` to `q` lost; `how` says how the values were scaled, for the count of clipped values.
-// Statistics of row ranges add up to those of the whole, to the bit.
-template <class T, class F, class Granularity, std::enable_if_t<detail::is_quantizable_v<T>, int> = 0>
-OCTET_HOST_INLINE statistics measure(matrix_view<T> in, const quantized_view<F, Granularity>& q,
-                                     scaling how = scaling::divide) {
-  detail::require_matrices(in, q.codes);
-  detail::require_pointer("quantize: descales", q.descales, q.descale_count());
-  const auto& kernels = simd::scales<F, std::remove_const_t<T>>();
-  const tiling t = q.tiles();
-  const std::size_t grid_cols = t.grid_cols(in.cols);
+// What quantizing `in` to `q` lost; `how` says how the values were scaled, for the count of clipped values. The
+// descales are taken as they are. Statistics of row ranges add up to those of the whole, to the bit.
+template <class T, class F, class Granularity>
+[[nodiscard]] OCTET_HOST_INLINE statistics measure(matrix_view<T> in, const quantized_view<F, Granularity>& q,
+                                                   scaling how = scaling::divide) {
+  using Value = std::remove_const_t<T>;
+  detail::require_types<F, Value>();
+  detail::require_matrices("measure", in, q.codes, q.granularity, q.descales);
+  const simd::scaled_conversion<F, Value>& kernels = simd::scales<F, Value>();
+  const tiling t = q.granularity.tiles(in.rows, in.cols);
+  const std::size_t tiles_a_row = t.cols.count(in.cols);
   statistics total;
   for (std::size_t r = 0; r < in.rows; ++r) {
     simd::row_losses row;
+    const descale* descales = q.descales + t.rows.tile(r) * tiles_a_row;
     for (std::size_t c0 = 0, c1 = 0; c0 < in.cols; c0 = c1) {
-      const std::size_t tile_col = t.tile_col(c0);
-      c1 = t.col_end(tile_col, in.cols);
-      const group_scale s = scale_of(q.descales[t.tile_row(r) * grid_cols + tile_col], how);
-      kernels.measure(in.row(r) + c0, q.codes.row(r) + c0, c1 - c0, c0, s.factor, s.stored.value(), row);
+      const std::size_t tile_col = t.cols.tile(c0);
+      c1 = t.cols.end(tile_col, in.cols);
+      kernels.measure(in.row(r) + c0, q.codes.row(r) + c0, c1 - c0, c0, scale_of(descales[tile_col], how), row);
     }
     total.add_row(row, in.cols);
   }
   return total;
 }
 
-// A quantized matrix that owns its memory. Moves, does not copy; view() is what the other functions take.
+// A quantized matrix that owns its memory. Moves, does not copy; view() is of its memory, so not of a temporary's.
 template <class F, class Granularity>
 class quantized {
   F* codes_ = nullptr;
@@ -265,7 +296,7 @@ class quantized {
   // Memory for [rows, cols]; codes and descales are not set.
   OCTET_HOST_INLINE quantized(std::size_t rows, std::size_t cols, const Granularity& granularity)
       : quantized(granularity) {
-    detail::require(cols == 0 || rows <= static_cast<std::size_t>(-1) / 2 / cols, "quantize: rows", rows,
+    detail::require(cols == 0 || rows <= static_cast<std::size_t>(-1) / 2 / cols, "quantized", "rows", rows,
                     "are too many for cols", cols);
     codes_ = new F[rows * cols];
     descales_ = new descale[descale_count(granularity, rows, cols)];
@@ -276,7 +307,7 @@ class quantized {
   template <class T>
   OCTET_HOST_INLINE quantized(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule)
       : quantized(in.rows, in.cols, granularity) {
-    not_finite_ = quantize_into(in, granularity, rule, codes(), descales());
+    not_finite_ = octet::quantize_into(in, granularity, rule, codes(), descales());
   }
   OCTET_HOST_INLINE quantized(quantized&& other) noexcept : quantized(other.granularity_) {
     *this = static_cast<quantized&&>(other);
@@ -295,13 +326,17 @@ class quantized {
     delete[] descales_;
   }
 
+  OCTET_HOST_INLINE std::size_t rows() const { return rows_; }
+  OCTET_HOST_INLINE std::size_t cols() const { return cols_; }
   OCTET_HOST_INLINE matrix_view<F> codes() { return {codes_, rows_, cols_}; }
+  OCTET_HOST_INLINE matrix_view<const F> codes() const { return {codes_, rows_, cols_}; }
   OCTET_HOST_INLINE descale* descales() { return descales_; }
-  OCTET_HOST_INLINE quantized_view<F, Granularity> view() const {
-    return {{codes_, rows_, cols_}, descales_, granularity_};
-  }
+  OCTET_HOST_INLINE const descale* descales() const { return descales_; }
+  OCTET_HOST_INLINE const Granularity& granularity() const { return granularity_; }
   // NaN and infinite values among the input.
   OCTET_HOST_INLINE std::size_t not_finite() const { return not_finite_; }
+  OCTET_HOST_INLINE quantized_view<F, Granularity> view() const& { return {codes(), descales_, granularity_}; }
+  quantized_view<F, Granularity> view() const&& = delete;
 
  private:
   OCTET_HOST_INLINE explicit quantized(const Granularity& granularity) : granularity_(granularity) {}
@@ -314,11 +349,24 @@ class quantized {
 };
 
 // Quantizes to memory of its own: quantize<e4m3>(matrix, per_token{}). Errors as quantize_into, and std::bad_alloc.
-template <class F, class T, class Granularity, std::enable_if_t<detail::is_quantizable_v<T>, int> = 0>
-OCTET_HOST_INLINE quantized<F, Granularity> quantize(matrix_view<T> in, const Granularity& granularity,
-                                                     const scale_rule& rule = scale_rule()) {
-  detail::require_matrix("quantize: row_stride of the input", in);
+template <class F, class T, class Granularity>
+[[nodiscard]] OCTET_HOST_INLINE quantized<F, Granularity> quantize(matrix_view<T> in, const Granularity& granularity,
+                                                                   const scale_rule& rule = scale_rule()) {
+  detail::require_types<F, std::remove_const_t<T>>();
+  detail::require_matrix("quantize", "input", "input row_stride", in);
+  detail::require_granularity(granularity);
   return quantized<F, Granularity>(in, granularity, rule);
+}
+
+// The same of the owning form.
+template <class F, class Granularity, class T>
+OCTET_HOST_INLINE void dequantize_into(const quantized<F, Granularity>& q, matrix_view<T> out) {
+  octet::dequantize_into(q.view(), out);
+}
+template <class T, class F, class Granularity>
+[[nodiscard]] OCTET_HOST_INLINE statistics measure(matrix_view<T> in, const quantized<F, Granularity>& q,
+                                                   scaling how = scaling::divide) {
+  return octet::measure(in, q.view(), how);
 }
 
 }  // namespace v0

@@ -14,9 +14,7 @@ namespace recipes {
 
 namespace detail {
 OCTET_INLINE constexpr scale_rule rule(descale_form form, scaling how, float floor = 0) {
-  scale_rule r;
-  r.form = form;
-  r.on_the_way_in = how;
+  scale_rule r(form, how);
   r.floor = floor;
   return r;
 }
@@ -56,8 +54,8 @@ OCTET_INLINE constexpr scale_rule deepgemm() { return detail::rule(descale_form:
 OCTET_INLINE constexpr scale_rule torchao_training() {
   return detail::rule(descale_form::float32, scaling::scale_first, 1e-12f);
 }
-// OCP MX 1.0: per_block<1, 32>, the exponent rounded down, so that up to the upper eighth of a binade clips;
-// and the rule of NVIDIA's MXFP8, the exponent rounded up, which never clips.
+// OCP MX 1.0: per_block<1, 32>, the exponent rounded down, so that an amax in the upper part of a binade clips (above
+// 448 of 512 with E4M3); and the rule of NVIDIA's MXFP8, the exponent rounded up, which never clips.
 OCTET_INLINE constexpr scale_rule mx() { return detail::rule(descale_form::e8m0_floor, scaling::divide); }
 OCTET_INLINE constexpr scale_rule mx_rceil() { return detail::rule(descale_form::e8m0_up, scaling::divide); }
 

@@ -41,26 +41,28 @@ OCTET_INLINE constexpr bool is_usable_scale(float x) {
 }
 
 template <class Scale>
-OCTET_HOST_INLINE void require_usable(const char* what, const Scale* p, std::size_t n) {
-  require_pointer(what, p, n);
+OCTET_HOST_INLINE void require_usable(const char* where, const Scale* p, std::size_t n) {
+  require_pointer(where, "the array", p, n, "values");
   for (std::size_t i = 0; i < n; ++i)
-    require(is_usable_scale(p[i].value()), what, i, "is not finite and above zero; in all:", n);
+    require(is_usable_scale(p[i].value()), where, "number", i, "is not finite and above zero; there are", n);
 }
 
 }  // namespace detail
 
-// A float array seen as descales or as scales: n floats, each finite and above zero, else an error naming the first
-// that is not. The view is the same memory.
-OCTET_HOST_INLINE const descale* as_descales(const float* p, std::size_t n) {
+// Views of the same memory. A float array as descales or scales: n floats, each finite and above zero, else an error
+// that gives the number of the first that is not. Memory for descales, to be written: any floats. Descales as floats.
+[[nodiscard]] OCTET_HOST_INLINE const descale* as_descales(const float* p, std::size_t n) {
   const descale* view = reinterpret_cast<const descale*>(p);
-  detail::require_usable("as_descales: descale number", view, n);
+  detail::require_usable("as_descales", view, n);
   return view;
 }
-OCTET_HOST_INLINE const scale* as_scales(const float* p, std::size_t n) {
+[[nodiscard]] OCTET_HOST_INLINE const scale* as_scales(const float* p, std::size_t n) {
   const scale* view = reinterpret_cast<const scale*>(p);
-  detail::require_usable("as_scales: scale number", view, n);
+  detail::require_usable("as_scales", view, n);
   return view;
 }
+[[nodiscard]] OCTET_HOST_INLINE descale* as_descales(float* memory) { return reinterpret_cast<descale*>(memory); }
+[[nodiscard]] OCTET_HOST_INLINE const float* as_floats(const descale* p) { return reinterpret_cast<const float*>(p); }
 
 // What NaN and infinity in the data do to amax. In every case they are counted, and a NaN stays a NaN in the codes.
 enum class nonfinite : unsigned char {
@@ -91,47 +93,42 @@ enum class scaling : unsigned char {
 // How the descale of a group follows from its amax. The steps, in this order:
 //   1. NaN and infinity: `on_nonfinite`.
 //   2. amax is raised to `floor` and lowered to `cap`.
-//   3. amax = 0: the descale is `zero`, the codes are zeros that keep their sign.
-//   4. descale = amax / largest * 2^margin, to the nearest float; e8m0_floor, _ceil and _even: as their line says.
+//   3. amax = 0: the descale is `zero` (and goes on at step 5), the codes are zeros that keep their sign.
+//   4. descale = amax / largest * 2^margin, to the nearest float; e8m0_floor, _ceil and _even: as their line says, times
+//      2^margin, without `largest`.
 //   5. Clamped to 2^-126..2^126, so that it and its reciprocal are normal floats: neither a tiny amax nor flushing to
 //      zero makes it 0 or infinite. An amax below largest * 2^-126 then does not reach the top of the format.
 //   6. Rounded to `form`; a form with less range clamps to its least and largest positive value.
 struct scale_rule {
-  descale_form form = descale_form::float32;
-  scaling on_the_way_in = scaling::divide;
+  descale_form form;
+  scaling on_the_way_in;
   nonfinite on_nonfinite = nonfinite::ignore;
   int margin = 0;     // binades of headroom above amax
   float largest = 0;  // the value amax goes to; 0: the largest of the format. Some leave room: 224 of e4m3fnuz's 240
   float floor = 0;    // in the units of the data
   float cap = float_traits<float>::from_bits(float_traits<float>::infinity - 1);
   float zero = 1;  // finite and above zero
-  OCTET_INLINE constexpr scale_rule() {}
+  OCTET_INLINE explicit constexpr scale_rule(descale_form f = descale_form::float32, scaling s = scaling::divide)
+      : form(f), on_the_way_in(s) {}
 };
 
-// A group's descale, and the number its values are multiplied by on the way in: rounding x * factor to the nearest
-// float gives the float that `scaling` names. For a division the factor is 1 / descale as a double (exact::quotient has
-// the proof).
+// A group's descale, and how its values meet it on the way in: as the float x / stored, or x * multiplier.
 struct group_scale {
   descale stored;
-  double factor;
+  scale multiplier;
+  bool divides;
 };
 
-OCTET_INLINE constexpr group_scale scale_of(descale d, scaling how) {
-  return {d, how == scaling::divide ? 1.0 / exact::widen(d.value()) : exact::widen(reciprocal(d).value())};
+// For a descale that is given, finite and above zero; scaling::scale_first is then scaling::multiply. The multiplier is
+// finite: the reciprocal of a descale below 2^-128 would not be.
+[[nodiscard]] OCTET_INLINE constexpr group_scale scale_of(descale d, scaling how) {
+  const float multiplier = reciprocal(d).value();
+  const bool finite = bit_cast<std::uint32_t>(multiplier) != float_traits<float>::infinity;
+  constexpr float most = float_traits<float>::from_bits(float_traits<float>::infinity - 1);
+  return {d, scale(finite ? multiplier : most), how == scaling::divide};
 }
 
 namespace detail {
-
-// 2^exponent as a double, |exponent| <= 1022.
-OCTET_INLINE constexpr double power_of_two(int exponent) {
-  return bit_cast<double>(static_cast<std::uint64_t>(exponent + float_traits<double>::bias)
-                          << float_traits<double>::mantissa_bits);
-}
-
-OCTET_INLINE constexpr int exponent_of(double x) {
-  return static_cast<int>(bit_cast<std::uint64_t>(x) >> float_traits<double>::mantissa_bits) -
-         float_traits<double>::bias;
-}
 
 // Positive floats are ordered as their bits are.
 OCTET_INLINE constexpr float larger(float a, float b) {
@@ -151,32 +148,39 @@ OCTET_HOST_INLINE void require_rule(const scale_rule& rule) {
   require(rule.margin >= -126 && rule.margin <= 126, "octet::scale_rule: margin is not within -126 and 126");
 }
 
-// Step 4 and 5, as a float whose reciprocal is normal too.
+// Step 5, and the one rounding of step 4. (x comes from floats, so it is 0 or a normal double.)
+OCTET_INLINE constexpr float bounded(double x) {
+  const int exponent = exact::exponent_of(x);
+  return exponent < -126 ? 0x1p-126f : exponent >= 126 ? 0x1p126f : exact::narrow<float>(x);
+}
+
+// a / b * 2^margin.
+OCTET_INLINE constexpr float bounded_ratio(float a, float b, int margin) {
+  return bounded(exact::wide_quotient(a, b) * exact::power_of_two(margin));
+}
+
+// A power of two from the exponent of amax alone, after `added` to its bits as a double.
 template <class F>
-OCTET_INLINE constexpr float unrounded_descale(float amax, const scale_rule& rule) {
-  using D = float_traits<double>;
+OCTET_INLINE constexpr float bounded_exponent(float amax, std::uint64_t added, int margin) {
   constexpr int largest_exponent = (F::max_code >> F::mantissa_bits) - F::bias;
-  constexpr std::uint64_t unit = std::uint64_t{1} << D::mantissa_bits, half_ulp = unit >> (F::mantissa_bits + 1);
-  const float largest = bit_cast<std::uint32_t>(rule.largest) != 0 ? rule.largest : decode(F::from_bits(F::max_code));
-  const std::uint64_t a = bit_cast<std::uint64_t>(exact::widen(amax));
-  double d = 0;
+  const std::uint64_t bits = bit_cast<std::uint64_t>(exact::widen(amax)) + added;
+  return bounded(exact::power_of_two(exact::exponent_of(bit_cast<double>(bits)) - largest_exponent + margin));
+}
+
+// Steps 4 and 5.
+template <class F>
+OCTET_INLINE constexpr float unrounded_descale(float amax, float largest, const scale_rule& rule) {
+  constexpr std::uint64_t one = std::uint64_t{1} << float_traits<double>::mantissa_bits;
   switch (rule.form) {
     case descale_form::e8m0_floor:
-      d = power_of_two(exponent_of(bit_cast<double>(a)) - largest_exponent);
-      break;
+      return bounded_exponent<F>(amax, 0, rule.margin);
     case descale_form::e8m0_ceil:
-      d = power_of_two(exponent_of(bit_cast<double>(a + unit - 1)) - largest_exponent);
-      break;
+      return bounded_exponent<F>(amax, one - 1, rule.margin);
     case descale_form::e8m0_even:
-      d = power_of_two(exponent_of(bit_cast<double>(a + half_ulp)) - largest_exponent);
-      break;
+      return bounded_exponent<F>(amax, one >> (F::mantissa_bits + 1), rule.margin);
     default:
-      d = exact::widen(exact::quotient(amax, largest));
+      return bounded_ratio(amax, largest, rule.margin);
   }
-  const int exponent = exponent_of(d) + rule.margin;
-  if (exponent < -126) return bit_cast<float>(0x00800000u);
-  if (exponent >= 126) return bit_cast<float>(0x7E800000u);
-  return exact::narrow<float>(d * power_of_two(rule.margin));
 }
 
 // Step 6.
@@ -197,6 +201,8 @@ OCTET_INLINE constexpr float round_to_form(float d, descale_form form) {
       return decode(code.bits() == 0 ? e4m3::from_bits(1) : code);
     }
     default:
+      // e8m0_up never clips: an amax above largest * 2^k is so by a unit of its last place, so their quotient exceeds
+      // 2^k by more than 2^-24 of it, and did not round down to 2^k.
       return decode(encode<e8m0>(d));
   }
 }
@@ -206,26 +212,22 @@ OCTET_INLINE constexpr float round_to_form(float d, descale_form form) {
 // The descale of a group of values to be stored as F. amax: its largest magnitude, as octet::amax gives it (NaN or
 // infinity: propagated). The result is finite and above zero unless amax is not finite: then it is NaN.
 template <class F>
-OCTET_INLINE constexpr group_scale scale_of(float amax, const scale_rule& rule) {
+[[nodiscard]] OCTET_INLINE constexpr group_scale scale_of(float amax, const scale_rule& rule) {
   static_assert(F::is_signed, "E8M0 holds scales, not scaled values");
   if (bit_cast<std::uint32_t>(amax) >= float_traits<float>::infinity) {
     const float nan = bit_cast<float>(float_traits<float>::sign_mask - 1);
-    return {descale(nan), exact::widen(nan)};
+    return {descale(nan), scale(nan), true};
   }
   amax = detail::smaller(detail::larger(amax, rule.floor), rule.cap);
-  const bool is_zero = bit_cast<std::uint32_t>(amax) == 0;
-  const float unrounded = is_zero ? rule.zero : detail::unrounded_descale<F>(amax, rule);
-  const descale d(detail::round_to_form(unrounded, rule.form));
-  if (rule.on_the_way_in != scaling::scale_first || rule.form != descale_form::float32 || is_zero)
-    return scale_of(d, rule.on_the_way_in);
-  // The scale by the same rule with the two numbers changed over; the clamp above is symmetric.
   const float largest = bit_cast<std::uint32_t>(rule.largest) != 0 ? rule.largest : decode(F::from_bits(F::max_code));
-  const double raw = exact::widen(exact::quotient(largest, amax)) * detail::power_of_two(-rule.margin);
-  const double bounded = detail::exponent_of(raw) >= 126   ? detail::power_of_two(126)
-                         : detail::exponent_of(raw) < -126 ? detail::power_of_two(-126)
-                                                           : raw;
-  const scale s(exact::narrow<float>(bounded));
-  return {reciprocal(s), exact::widen(s.value())};
+  const bool is_zero = bit_cast<std::uint32_t>(amax) == 0;
+  if (rule.on_the_way_in == scaling::scale_first && rule.form == descale_form::float32 && !is_zero) {
+    const scale s(detail::bounded_ratio(largest, amax, -rule.margin));
+    return {reciprocal(s), s, false};
+  }
+  const float unrounded =
+      is_zero ? detail::bounded(exact::widen(rule.zero)) : detail::unrounded_descale<F>(amax, largest, rule);
+  return scale_of(descale(detail::round_to_form(unrounded, rule.form)), rule.on_the_way_in);
 }
 
 }  // namespace v0

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
+#include <math.h>
 
-#include "scale.hpp"
 #include "simd/kernels.hpp"
 
 namespace octet {
@@ -12,7 +11,8 @@ inline namespace v0 {
 namespace detail {
 
 // A sum of non-negative doubles without rounding: one integer in units of 2^-352 with room up to 2^352. Addition is
-// exact, so the order does not matter. The squares and quotients of floats lie within 2^-350 and 2^257.
+// exact, so the order does not matter. What is summed are multiples of 2^-350 (squares of multiples of 2^-149,
+// quotients above 2^-278, and sums of them in double) below 2^279 (a quotient of floats), at most 2^64 of them.
 class exact_sum {
   static constexpr int words = 11, lowest = -352;
   std::uint64_t word_[words] = {};
@@ -33,7 +33,7 @@ class exact_sum {
     if (bits == 0) return;
     const std::uint64_t significand = (bits & ((std::uint64_t{1} << D::mantissa_bits) - 1)) | std::uint64_t{1}
                                                                                                   << D::mantissa_bits;
-    const int place = exponent_of(x) - D::mantissa_bits - lowest;
+    const int place = exact::exponent_of(x) - D::mantissa_bits - lowest;
     add_at(place / 64, significand << place % 64);
     if (place % 64 != 0) add_at(place / 64 + 1, significand >> (64 - place % 64));
   }
@@ -55,65 +55,66 @@ class exact_sum {
     }
     bool more = low != 0;
     for (int i = top - 2; i >= 0; --i) more = more || word_[i] != 0;
-    return static_cast<double>(high | (more ? 1 : 0)) * power_of_two(place);
+    return static_cast<double>(high | (more ? 1 : 0)) * exact::power_of_two(place);
   }
 };
 
 }  // namespace detail
 
-// Adding the statistics of the parts gives those of the whole, to the bit, in any order.
+// Adding the statistics of the parts gives those of the whole, to the bit, in any order (while the machine rounds to
+// nearest even, as the sums within a row do).
 class statistics {
   detail::exact_sum signal_, error_, relative_;
-  std::size_t compared_ = 0;
 
  public:
   std::size_t count = 0;       // all values
   std::size_t not_finite = 0;  // NaN and infinities in the input
   std::size_t clipped = 0;     // finite inputs that would have overflowed in nonfinite mode
   std::size_t flushed = 0;     // nonzero inputs whose code is a zero
-  std::size_t lost = 0;        // finite inputs that decode to NaN or infinity (a group that a NaN poisoned)
+  std::size_t poisoned = 0;    // finite inputs that decode to NaN or infinity (a NaN's group, nonfinite::propagate)
+  std::size_t compared = 0;    // inputs that are finite, not zero and not poisoned: what the errors are taken over
 
   OCTET_HOST_INLINE statistics() {}
 
-  // Over the inputs that are finite, not zero and not lost, with x' = float(code * descale):
-  // mean of |x' - x| / |x|; 0 for no such input.
-  OCTET_HOST_INLINE double mean_relative_error() const {
-    return compared_ == 0 ? 0 : relative_.value() / static_cast<double>(compared_);
+  // With x' = float(code * descale), mean of |x' - x| / |x|; NaN if nothing was compared.
+  [[nodiscard]] OCTET_HOST_INLINE double mean_relative_error() const {
+    return compared == 0 ? not_a_number() : relative_.value() / static_cast<double>(compared);
   }
-  // 10 log10(sum x^2 / sum (x' - x)^2) in dB; infinite where there is no error.
-  OCTET_HOST_INLINE double snr_db() const {
+  // 10 log10(sum x^2 / sum (x' - x)^2) in dB; infinite where there is no error, NaN if nothing was compared.
+  [[nodiscard]] OCTET_HOST_INLINE double snr_db() const {
+    if (compared == 0) return not_a_number();
     const double error = error_.value();
-    return error == 0 ? static_cast<double>(bit_cast<float>(float_traits<float>::infinity))
-                      : 10 * std::log10(signal_.value() / error);
+    return error == 0 ? bit_cast<double>(float_traits<double>::infinity) : 10 * ::log10(signal_.value() / error);
   }
 
   OCTET_HOST_INLINE statistics& operator+=(const statistics& part) {
     signal_.add(part.signal_);
     error_.add(part.error_);
     relative_.add(part.relative_);
-    compared_ += part.compared_;
+    compared += part.compared;
     count += part.count;
     not_finite += part.not_finite;
     clipped += part.clipped;
     flushed += part.flushed;
-    lost += part.lost;
+    poisoned += part.poisoned;
     return *this;
   }
 
-  // One row of `cols` values.
+  // One row of `cols` values, as a row of kernels measured it.
   OCTET_HOST_INLINE void add_row(const simd::row_losses& row, std::size_t cols) {
     signal_.add(sum_of_lanes(row.signal));
     error_.add(sum_of_lanes(row.error));
     relative_.add(sum_of_lanes(row.relative));
-    compared_ += row.compared;
+    compared += row.compared;
     count += cols;
     not_finite += row.not_finite;
     clipped += row.clipped;
     flushed += row.flushed;
-    lost += row.lost;
+    poisoned += row.poisoned;
   }
 
  private:
+  OCTET_HOST_INLINE static double not_a_number() { return bit_cast<double>(float_traits<double>::sign_mask - 1); }
   OCTET_HOST_INLINE static double sum_of_lanes(const double (&lane)[8]) {
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
   }

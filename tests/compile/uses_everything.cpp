@@ -114,7 +114,7 @@ void use_arithmetic() {
 }
 
 void fold(const octet::statistics& s) {
-  for (std::size_t n : {s.count, s.not_finite, s.clipped, s.flushed, s.lost}) fold(std::uint64_t{n});
+  for (std::size_t n : {s.count, s.not_finite, s.clipped, s.flushed, s.poisoned}) fold(std::uint64_t{n});
   fold(s.mean_relative_error());
   fold(static_cast<float>(s.snr_db()));
 }
@@ -136,8 +136,8 @@ void use_granularity(const Granularity& granularity) {
     if (how != octet::scaling::scale_first) octet::quantize_into(in, granularity, q.descales(), q.codes(), how);
     fold(octet::measure(in, q.view(), how));
   }
-  octet::statistics parts = octet::measure(in.below(0, 2), q.view().below(0, 2));
-  parts += octet::measure(in.below(2, 3), q.view().below(2, 3));
+  octet::statistics parts = octet::measure(in.row_range(0, 2), q.view().row_range(0, 2));
+  parts += octet::measure(in.row_range(2, 3), q.view().row_range(2, 3));
   fold(parts);
   octet::quantized<F, Granularity> moved(static_cast<octet::quantized<F, Granularity>&&>(q));
   q = static_cast<octet::quantized<F, Granularity>&&>(moved);
@@ -174,7 +174,7 @@ void use_scales() {
     for (float amax : {0.0f, 3e-6f, 1.0f, 1000.0f}) {
       const octet::group_scale s = octet::scale_of<octet::e4m3>(amax, rule);
       fold(s.stored.value());
-      fold(s.factor);
+      fold(double{s.multiplier.value()});
       fold(reciprocal(reciprocal(s.stored)).value());
     }
   }

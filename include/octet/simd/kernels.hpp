@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "../exact.hpp"
+#include "../scale.hpp"
 
 namespace octet {
 inline namespace v0 {
@@ -25,21 +25,21 @@ struct reduction {
 
 // What a row of a matrix adds to the statistics. The sums run in 8 lanes, element number i of the row in lane i % 8.
 struct row_losses {
-  std::size_t not_finite = 0, clipped = 0, flushed = 0, lost = 0, compared = 0;
+  std::size_t not_finite = 0, clipped = 0, flushed = 0, poisoned = 0, compared = 0;
   double signal[8] = {}, error[8] = {}, relative[8] = {};
   OCTET_HOST_INLINE constexpr row_losses() {}
 };
 
-// T: float or a 16-bit float. `factor` as in group_scale: the value is x * factor rounded to the nearest float.
+// T: float or a 16-bit float. The float nearest to x / stored or to x * multiplier (group_scale) is encoded to nearest
+// even and saturates; code * descale is rounded once to T.
 template <class F, class T>
 struct scaled_conversion {
-  void (*quantize)(const T* in, F* out, std::size_t n, double factor);               // saturates, to nearest even
-  void (*quantize_each)(const T* in, F* out, std::size_t n, const double* factors);  // one factor an element
-  void (*dequantize)(const F* in, T* out, std::size_t n, float descale);  // code * descale, rounded once to T
-  void (*dequantize_each)(const F* in, T* out, std::size_t n, const float* descales);
-  // Adds elements first, first + 1, ... of a row, whose group has this factor and descale.
-  void (*measure)(const T* in, const F* codes, std::size_t n, std::size_t first, double factor, float descale,
-                  row_losses& sums);
+  void (*quantize)(const T* in, F* out, std::size_t n, group_scale s);
+  void (*quantize_each)(const T* in, F* out, std::size_t n, const group_scale* s);  // one an element
+  void (*dequantize)(const F* in, T* out, std::size_t n, descale d);
+  void (*dequantize_each)(const F* in, T* out, std::size_t n, const descale* d);  // one an element
+  // Adds elements first, first + 1, ... of a row.
+  void (*measure)(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums);
 };
 
 }  // namespace simd

@@ -30,12 +30,13 @@ OCTET_HOST_INLINE constexpr std::int32_t choose(std::int32_t mask, std::int32_t 
 
 // The code of a float to nearest even, by one float addition that must round to nearest even.
 //
-// Let m = 2^e be the power of two at or below |x|, but at least the format's least normal value; the format's spacing
-// at x is 2^(e - M). Adding M = 2^(e + 23 - M) to |x| < 2^(e+1) gives a float in the binade of that addend, whose
-// spacing is just 2^(e - M): the addition does the rounding, and the difference of the two bit patterns is r = |x| /
-// spacing rounded to an integer. The code is r plus 2^M for every binade that e lies above the least one (see
-// exact::round_magnitude). A subnormal x is far below half a unit: if a flush-to-zero mode takes it for 0, r is 0 all
-// the same. `too_large`: the bits of the least magnitude that does not saturate (overflow_limit).
+// Let 2^e be the power of two at or below |x|, but at least the format's least normal value; the format's spacing at x
+// is 2^(e - M), M its mantissa bits. Adding A = 2^(e + 23 - M) to |x| < 2^(e+1) gives a float below 2 A (M < 22), in
+// the binade of A, whose spacing is just 2^(e - M): the addition does the rounding, and the difference of the two bit
+// patterns is r = |x| / spacing rounded to an integer. A has an even last bit, so ties go to even r. The code is r plus
+// 2^M for every binade that e lies above the least one (see exact::round_magnitude). A subnormal x is far below half a
+// unit: if a flush-to-zero mode takes it for 0, r is 0 all the same. `too_large`: the bits of the least magnitude that
+// does not saturate (overflow_limit).
 template <class F>
 OCTET_HOST_INLINE std::uint32_t nearest_code(std::uint32_t bits, std::int32_t too_large) {
   using S = float_traits<float>;
@@ -61,7 +62,8 @@ OCTET_HOST_INLINE std::uint32_t nearest_code(std::uint32_t bits, std::int32_t to
 
 template <class F>
 OCTET_HOST_INLINE std::int32_t overflow_limit(overflow o) {
-  return static_cast<std::int32_t>(o == overflow::saturate ? float_traits<float>::sign_mask - 1 : overflow_bits<F>());
+  return static_cast<std::int32_t>(o == overflow::saturate ? float_traits<float>::sign_mask - 1
+                                                           : detail::overflow_bits<F>());
 }
 
 // A compiler's vectoriser sees words in memory where it would not see a class.
@@ -85,10 +87,16 @@ OCTET_HOST_INLINE std::uint32_t load_float(const T* x) {
     return exact::widen_bits<float, T>(load_bits(x));
 }
 
-// The bits of the float nearest to x * factor, or one that encodes alike: below 2^-126 every such float has the code of
-// zero (E8M0 is not quantized to). The magnitude is widened by hand where it is subnormal, the product is rounded to 24
-// bits on its bits, and the conversion back is then exact, so no control register has a say. NaN and infinity stay what
-// they are.
+// The number that values are multiplied by on the way in: rounding x * factor gives the float that group_scale names
+// (exact::wide_quotient has the proof for a division).
+OCTET_HOST_INLINE double factor_of(group_scale s) {
+  return s.divides ? 1.0 / exact::widen(s.stored.value()) : exact::widen(s.multiplier.value());
+}
+
+// The bits of the float nearest to x * factor, or one that encodes alike: below 2^-126 every float has the code of zero
+// (fp8 asserts it), and beyond the largest float every one saturates, whether the conversion gives infinity or not. The
+// magnitude is widened by hand where it is subnormal, the product is rounded to 24 bits on its bits, and the conversion
+// back is then exact, so no control register has a say. NaN and infinity stay what they are.
 OCTET_HOST_INLINE std::uint32_t scaled_bits(std::uint32_t x, double factor) {
   using S = float_traits<float>;
   constexpr int dropped = float_traits<double>::mantissa_bits - S::mantissa_bits;
@@ -115,19 +123,33 @@ struct decode_table {
 template <class F, class T>
 static constexpr decode_table<F, T> values_of{};
 
-// -- Conversion -----------------------------------------------------------------------------------------------------
+// -- Conversion -------------------------------------------------------------------------------------------------------
+
+// Codes of the n floats whose bits value(i) gives: quickly where additions round to nearest even.
+template <class F, class Value>
+OCTET_HOST_INLINE void encode_values(const Value& value, F* OCTET_RESTRICT out, std::size_t n, overflow o) {
+  if (rounds_to_nearest()) {
+    const std::int32_t too_large = overflow_limit<F>(o);
+    for (std::size_t i = 0; i < n; ++i)
+      code_bytes(out)[i] = static_cast<std::uint8_t>(nearest_code<F>(value(i), too_large));
+  } else {
+    for (std::size_t i = 0; i < n; ++i) out[i] = octet::encode<F>(bit_cast<float>(value(i)), o);
+  }
+}
+
+template <class T>
+struct plain_values {
+  const T* OCTET_RESTRICT in;
+  OCTET_HOST_INLINE std::uint32_t operator()(std::size_t i) const { return load_float(in + i); }
+};
 
 template <class F, class T>
 OCTET_LOCAL void encode(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n, overflow o) {
   if constexpr (F::is_signed && !std::is_same_v<T, double>) {
-    if (rounds_to_nearest()) {
-      const std::int32_t too_large = overflow_limit<F>(o);
-      for (std::size_t i = 0; i < n; ++i)
-        code_bytes(out)[i] = static_cast<std::uint8_t>(nearest_code<F>(load_float(in + i), too_large));
-      return;
-    }
+    encode_values(plain_values<T>{in}, out, n, o);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) out[i] = octet::encode<F>(in[i], o);
   }
-  for (std::size_t i = 0; i < n; ++i) out[i] = octet::encode<F>(in[i], o);
 }
 
 template <class F, class T>
@@ -157,46 +179,50 @@ OCTET_LOCAL void amax_each(const T* OCTET_RESTRICT in, exact::bits_of<T>* OCTET_
   }
 }
 
-// -- Scaled conversion ----------------------------------------------------------------------------------------------
+// -- Scaled conversion ------------------------------------------------------------------------------------------------
+
+template <class T>
+struct scaled_values {
+  const T* OCTET_RESTRICT in;
+  double factor;
+  OCTET_HOST_INLINE std::uint32_t operator()(std::size_t i) const { return scaled_bits(load_float(in + i), factor); }
+};
+template <class T>
+struct values_scaled_each {
+  const T* OCTET_RESTRICT in;
+  const double* OCTET_RESTRICT factors;
+  OCTET_HOST_INLINE std::uint32_t operator()(std::size_t i) const {
+    return scaled_bits(load_float(in + i), factors[i]);
+  }
+};
 
 template <class F, class T>
-OCTET_LOCAL void quantize(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n, double factor) {
-  if (rounds_to_nearest()) {
-    const std::int32_t too_large = overflow_limit<F>(overflow::saturate);
-    for (std::size_t i = 0; i < n; ++i)
-      code_bytes(out)[i] =
-          static_cast<std::uint8_t>(nearest_code<F>(scaled_bits(load_float(in + i), factor), too_large));
-  } else {
-    for (std::size_t i = 0; i < n; ++i)
-      out[i] = octet::encode<F>(bit_cast<float>(scaled_bits(load_float(in + i), factor)));
+OCTET_LOCAL void quantize(const T* in, F* out, std::size_t n, group_scale s) {
+  encode_values(scaled_values<T>{in, factor_of(s)}, out, n, overflow::saturate);
+}
+
+template <class F, class T>
+OCTET_LOCAL void quantize_each(const T* in, F* out, std::size_t n, const group_scale* s) {
+  constexpr std::size_t at_once = 64;
+  double factors[at_once];
+  for (std::size_t i = 0; i < n; i += at_once) {
+    const std::size_t count = n - i < at_once ? n - i : at_once;
+    for (std::size_t k = 0; k < count; ++k) factors[k] = factor_of(s[i + k]);
+    encode_values(values_scaled_each<T>{in + i, factors}, out + i, count, overflow::saturate);
   }
 }
 
 template <class F, class T>
-OCTET_LOCAL void quantize_each(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n,
-                               const double* OCTET_RESTRICT factors) {
-  if (rounds_to_nearest()) {
-    const std::int32_t too_large = overflow_limit<F>(overflow::saturate);
-    for (std::size_t i = 0; i < n; ++i)
-      code_bytes(out)[i] =
-          static_cast<std::uint8_t>(nearest_code<F>(scaled_bits(load_float(in + i), factors[i]), too_large));
-  } else {
-    for (std::size_t i = 0; i < n; ++i)
-      out[i] = octet::encode<F>(bit_cast<float>(scaled_bits(load_float(in + i), factors[i])));
-  }
-}
-
-template <class F, class T>
-OCTET_LOCAL void dequantize(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n, float descale) {
-  const double wide = exact::widen(descale);
+OCTET_LOCAL void dequantize(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n, descale d) {
+  const double wide = exact::widen(d.value());
   for (std::size_t i = 0; i < n; ++i) out[i] = exact::narrow<T>(values_of<F, double>.values[in[i].bits()] * wide);
 }
 
 template <class F, class T>
 OCTET_LOCAL void dequantize_each(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n,
-                                 const float* OCTET_RESTRICT descales) {
+                                 const descale* OCTET_RESTRICT d) {
   for (std::size_t i = 0; i < n; ++i)
-    out[i] = exact::narrow<T>(values_of<F, double>.values[in[i].bits()] * exact::widen(descales[i]));
+    out[i] = exact::narrow<T>(values_of<F, double>.values[in[i].bits()] * exact::widen(d[i].value()));
 }
 
 // The square of 26 bits is exact in double, so a compiler that contracts it with the addition that follows changes
@@ -206,19 +232,20 @@ OCTET_HOST_INLINE double to_26_bits(double x) {
 }
 
 template <class F, class T>
-OCTET_LOCAL void measure(const T* in, const F* codes, std::size_t n, std::size_t first, double factor, float descale,
+OCTET_LOCAL void measure(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s,
                          row_losses& sums) {
   using S = float_traits<float>;
+  const double factor = factor_of(s);
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t x = load_float(in + i), a = x & (S::sign_mask - 1);
-    const std::uint32_t decoded = bit_cast<std::uint32_t>(exact::product(octet::decode(codes[i]), descale));
+    const std::uint32_t decoded = bit_cast<std::uint32_t>(exact::product(octet::decode(codes[i]), s.stored.value()));
     const bool finite = a < S::infinity;
     const bool compared = finite && (decoded & S::infinity) != S::infinity;
     sums.not_finite += !finite;
     const std::uint32_t scaled = scaled_bits(a, factor);
-    sums.clipped += finite && scaled >= overflow_bits<F>() && scaled <= S::infinity;
+    sums.clipped += finite && scaled >= detail::overflow_bits<F>() && scaled <= S::infinity;
     sums.flushed += a != 0 && codes[i].magnitude() == 0 && !isnan(codes[i]);
-    sums.lost += finite && !compared;
+    sums.poisoned += finite && !compared;
     if (!compared || a == 0) continue;
     const double value = exact::widen(bit_cast<float>(x));
     const double off = to_26_bits(exact::widen(bit_cast<float>(decoded)) - value);
