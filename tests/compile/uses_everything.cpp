@@ -98,6 +98,10 @@ void use_format() {
   const void* constant = bytes;
   fold(octet::as_codes<F>(static_cast<void*>(bytes))[1]);
   fold(octet::as_codes<F>(constant)[0]);
+  F two[2];
+  octet::unpack(bytes, two, 1);
+  octet::pack(two, bytes, 1);
+  fold(std::uint64_t{octet::packed_size<F>(5)});
 }
 
 template <class F>
@@ -136,6 +140,10 @@ void use_granularity(const Granularity& granularity) {
     if (how != octet::scaling::scale_first) octet::quantize_into(in, granularity, q.descales(), q.codes(), how);
     fold(octet::measure(in, q.view(), how));
   }
+  fold(octet::measure(in, octet::as_quantized(q.codes(), q.descales(), q.granularity())).snr_db());
+  float memory[1] = {};
+  octet::as_descales(memory)[0] = octet::descale(0.5f);
+  fold(double{octet::as_floats(octet::as_descales(memory, 1))[0]});
   octet::statistics parts = octet::measure(in.row_range(0, 2), q.view().row_range(0, 2));
   parts += octet::measure(in.row_range(2, 3), q.view().row_range(2, 3));
   fold(parts);
