@@ -18,11 +18,13 @@
 #include "lab/model_config.hpp"
 #include "lab/program.hpp"
 #include "lab/table.hpp"
+#include "lab/text.hpp"
 #include "lab/whole_file.hpp"
 #include "octet/footprint.hpp"
 
 namespace {
 
+using lab::counted;
 using lab::text;
 using octet::count_product;
 using octet::count_sum;
@@ -89,6 +91,7 @@ std::string grouped(std::uint64_t n) {
   for (std::size_t i = s.size(); i > 3; i -= 3) s.insert(i - 3, ",");
   return s;
 }
+std::string grouped(std::uint64_t n, const char* noun) { return counted(grouped(n), noun); }
 
 // A number of bytes in the unit that suits it.
 std::string size(std::uint64_t bytes) {
@@ -144,7 +147,7 @@ std::vector<machine> machines_for(const std::string& bandwidth) {
   const double rate = std::strtod(bandwidth.c_str(), &end);
   if (end == bandwidth.c_str() || *end != '\0' || !(rate > 0) || rate > 1e9)
     throw lab::usage_error("--bandwidth: '" + bandwidth +
-                           "' is neither a number of GB/s above 0 nor H100, H200 or B200");
+                           "' is neither a number of GB/s above 0, at most 1e9, nor H100, H200 or B200");
   return {{"given", rate, 0, 0}};
 }
 
@@ -176,14 +179,15 @@ struct budget {
 
 void print_model(const budget& b) {
   const lab::model_shape& m = b.model;
-  std::printf("%s: %s parameters; %s layers, %s query heads on %s KV heads of %s, %s embeddings.\n", m.name.c_str(),
-              grouped(b.p.all()).c_str(), grouped(m.layers).c_str(), grouped(m.heads).c_str(),
-              grouped(m.kv_heads).c_str(), grouped(m.head_dim).c_str(), m.tied_embeddings ? "tied" : "separate");
-  std::printf("Serving %s sequences of %s tokens. GB and MB are decimal.\n", grouped(b.batch).c_str(),
-              grouped(b.context).c_str());
+  std::printf("%s: %s; %s, %s on %s of %s, %s embeddings.\n", m.name.c_str(), grouped(b.p.all(), "parameter").c_str(),
+              grouped(m.layers, "layer").c_str(), grouped(m.heads, "query head").c_str(),
+              grouped(m.kv_heads, "KV head").c_str(), grouped(m.head_dim).c_str(),
+              m.tied_embeddings ? "tied" : "separate");
+  std::printf("Serving %s of %s. GB and MB are decimal.\n", grouped(b.batch, "sequence").c_str(),
+              grouped(b.context, "token").c_str());
   for (const std::string& note : m.notes) std::printf("Note: %s.\n", note.c_str());
   if (m.longest_context != 0 && b.context > m.longest_context)
-    std::printf("Note: the model was made for %s tokens of context.\n", grouped(m.longest_context).c_str());
+    std::printf("Note: the model was made for %s of context.\n", grouped(m.longest_context, "token").c_str());
 }
 
 void print_bytes(const budget& b, lab::csv& file) {
@@ -217,7 +221,7 @@ void print_ceilings(const budget& b, const std::vector<machine>& machines, lab::
     std::vector<std::string> cells{text("%-5s %.6g GB/s", m.name.c_str(), m.bandwidth)};
     for (const precision& q : precisions) {
       const double rate = static_cast<double>(b.batch) * m.bandwidth * 1e9 / static_cast<double>(b.read_as_stored(q));
-      cells.push_back(rate < 1e15 ? grouped(static_cast<std::uint64_t>(rate)) : text("%.3g", rate));
+      cells.push_back(rate >= 10 && rate < 1e15 ? grouped(static_cast<std::uint64_t>(rate)) : text("%.3g", rate));
       file.row({"ceiling_" + m.name, q.key, text("%.6g", rate), "tokens/s"});
     }
     table.row(cells);
@@ -269,11 +273,11 @@ void print_limits(const budget& b, const std::vector<machine>& machines) {
   const bool bound = tflop / m.bf16_tflops > reading;
   std::printf(
       "\nWhere this argument fails:\n"
-      "- Prefill is bound by arithmetic%s. One prompt of %s tokens is %.3g Tflop:\n"
+      "- Prefill is bound by arithmetic%s. One prompt of %s is %.3g Tflop:\n"
       "  %s in bf16 and %s in FP8 at the peak of the %s, which reads the bf16 weights in %s. There FP8\n"
       "  helps by faster tensor cores, not by fewer bytes.\n",
-      bound ? "" : " once prompts are long", grouped(b.context).c_str(), tflop, time(tflop / m.bf16_tflops).c_str(),
-      time(tflop / m.fp8_tflops).c_str(), m.name.c_str(), time(reading).c_str());
+      bound ? "" : " once prompts are long", grouped(b.context, "token").c_str(), tflop,
+      time(tflop / m.bf16_tflops).c_str(), time(tflop / m.fp8_tflops).c_str(), m.name.c_str(), time(reading).c_str());
   std::printf(
       "- Small models and short contexts: at %.6g GB/s the bytes of a step in FP8 take %s. Towards a millisecond\n"
       "  and below, kernel launches and synchronisation set the pace, and half the bytes change little.\n",
@@ -301,9 +305,14 @@ int main(int argc, char** argv) {
   for (auto* const path : {json, csv}) path->type_name("FILE")->check(lab::not_empty);
   for (auto* const number : {tokens, sequences}) number->type_name("N")->check(lab::at_least_one);
   rate->type_name("GB/S")->check(lab::not_empty);
+  app.footer(
+      "Examples:\n"
+      "  serving_budget --csv bytes.csv\n"
+      "  serving_budget --config config.json --context 131072 --batch 4 --bandwidth H200");
   return lab::run(app, argc, argv, [&] {
     const std::vector<machine> machines = machines_for(bandwidth);
     if (!csv_path.empty()) lab::expect_writable(csv_path);
+    if (lab::same_file(csv_path, config)) throw lab::usage_error("--csv would overwrite " + config);
     const budget b{config.empty() ? lab::llama_3_8b() : lab::read_model_config(config), context, batch};
     lab::csv file({"quantity", "precision", "value", "unit"});
     file.row({"parameters", "", std::to_string(b.p.all()), "count"});

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
@@ -23,10 +22,12 @@
 #include "lab/sweep.hpp"
 #include "lab/table.hpp"
 #include "lab/tensor_file.hpp"
+#include "lab/text.hpp"
 #include "lab/whole_file.hpp"
 
 namespace {
 
+using lab::counted;
 using lab::ledger;
 using lab::matrix;
 using lab::outcome;
@@ -58,26 +59,27 @@ void print_four_rows(const std::vector<data_set>& sets, ledger& numbers) {
 
 // A format with and without a scale, side by side.
 template <class F>
-void print_side_by_side(const char* block, const char* format, const std::vector<data_set>& sets, ledger& numbers) {
+void print_side_by_side(const char* section, const char* format, const std::vector<data_set>& sets, ledger& numbers) {
   lab::table table({"", "unscaled: error", "flushed", "SNR", "scaled by", "error", "flushed", "SNR"});
   for (const data_set& set : sets) {
     const outcome plain = without_scale<F>(whole(set.values));
     const outcome scaled = with_scales<F>(whole(set.values), octet::per_tensor{});
     table.row({set.name, error_of(plain), flushed_of(plain), snr_of(plain), scale_of(scaled), error_of(scaled),
                flushed_of(scaled), snr_of(scaled)});
-    numbers.add(block, set.name, format, "no scale", plain);
-    numbers.add(block, set.name, format, "per tensor", scaled);
+    numbers.add(section, set.name, format, "no scale", plain);
+    numbers.add(section, set.name, format, "per tensor", scaled);
   }
   table.print();
 }
 
 // One tensor under the granularities that its shape allows; a single row allows one scale only.
 template <class F>
-void add_granularities(lab::table& table, const char* block, const std::string& data, const char* name,
+void add_granularities(lab::table& table, const char* section, const std::string& data, const char* name,
                        const char* format, matrix values, bool every, ledger& numbers) {
-  const auto add = [&](const char* scaling, const outcome& o) {
-    table.row({std::string(name) + ", " + scaling, scale_of(o), error_of(o), flushed_of(o), clipped_of(o), snr_of(o)});
-    numbers.add(block, data, format, scaling, o);
+  const auto add = [&](const char* granularity, const outcome& o) {
+    table.row(
+        {std::string(name) + ", " + granularity, scale_of(o), error_of(o), flushed_of(o), clipped_of(o), snr_of(o)});
+    numbers.add(section, data, format, granularity, o);
   };
   add("no scale", without_scale<F>(values));
   add("per tensor", with_scales<F>(values, octet::per_tensor{}));
@@ -88,10 +90,10 @@ void add_granularities(lab::table& table, const char* block, const std::string& 
   add("per block of 128 x 128", with_scales<F>(values, octet::per_block<128, 128>{}));
 }
 
-void print_granularities(const char* block, const std::string& data, matrix values, bool every, ledger& numbers) {
+void print_granularities(const char* section, const std::string& data, matrix values, bool every, ledger& numbers) {
   lab::table table({"", "scale", "mean relative error", "flushed", "clipped", "SNR"});
-  add_granularities<e4m3>(table, block, data, "E4M3", "e4m3", values, every, numbers);
-  add_granularities<e5m2>(table, block, data, "E5M2", "e5m2", values, every, numbers);
+  add_granularities<e4m3>(table, section, data, "E4M3", "e4m3", values, every, numbers);
+  add_granularities<e5m2>(table, section, data, "E5M2", "e5m2", values, every, numbers);
   table.print();
 }
 
@@ -135,9 +137,8 @@ std::string tell(std::uint64_t seed, bool draw, ledger& numbers) {
       "and integer arithmetic: the same numbers on every machine.\n"
       "Activations: magnitudes log-uniform over the octave figure / sqrt(2) to figure * sqrt(2), random signs.\n"
       "Normal: mean 0, deviation 1. Softmax: those normal values as logits, a row of so many keys for each query.\n"
-      "Rare expert: the output of an expert that a sparse mixture seldom uses, small by the factor named.\n"
-      "Error: mean of |decoded - x| / |x| over all x but 0. SNR: 10 log10(sum of x^2 / sum of (decoded - x)^2).\n",
-      static_cast<unsigned long long>(seed));
+      "Rare expert: the output of an expert that a sparse mixture seldom uses, small by the factor named.\n%s",
+      static_cast<unsigned long long>(seed), lab::definitions);
   return draw ? magnitudes.drawn(seed) : std::string();
 }
 
@@ -157,37 +158,36 @@ void tell_file(const std::string& path, matrix values, ledger& numbers) {
       if (magnitude < least) least = magnitude;
     }
   }
-  std::printf("%s: %zu values", path.c_str(), count);
+  std::printf("%s: %s", path.c_str(), counted(count, "value").c_str());
   if (values.rows > 1) std::printf(" as %zu x %zu", values.rows, values.cols);
   if (amax > 0) std::printf(", magnitudes %.4g to %.4g", static_cast<double>(least), static_cast<double>(amax));
-  std::printf(", %zu zeros, %zu NaN or infinite\n\n", zeros, not_finite);
+  std::printf(", %s, %zu NaN or infinite\n\n", counted(zeros, "zero").c_str(), not_finite);
   print_granularities("file", path, values, true, numbers);
+  std::printf("\n%s", lab::definitions);
 }
 
 // What the command line asks for. A size of 0: not given.
 struct request {
-  std::string file, csv, svg;
+  std::string file, dtype = "f32", csv, svg;
   std::uint64_t seed = 1, rows = 0, cols = 0, skip = 0, count = 0;
 };
 
 void answer(const request& r) {
   for (const std::string& path : {r.csv, r.svg})
     if (!path.empty()) lab::expect_writable(path);
-  if (!r.csv.empty() && r.csv == r.svg) throw lab::usage_error("--csv and --svg name the same file");
+  if (lab::same_file(r.csv, r.svg)) throw lab::usage_error("--csv and --svg name the same file");
 
   ledger numbers;
   std::string drawing;
   if (r.file.empty()) {
     drawing = tell(r.seed, !r.svg.empty(), numbers);
   } else {
-    std::error_code ignored;
-    if (!r.csv.empty() && std::filesystem::equivalent(r.csv, r.file, ignored))
-      throw lab::usage_error("--csv would overwrite " + r.file);
-    const std::vector<float> values = lab::read_floats(r.file, r.skip, r.count);
+    if (lab::same_file(r.csv, r.file)) throw lab::usage_error("--csv would overwrite " + r.file);
+    const std::vector<float> values = lab::read_floats(r.file, lab::dtype_named(r.dtype), r.skip, r.count);
     const std::size_t n = values.size();
     if (r.rows != 0 && (n % r.rows != 0 || n / r.rows != r.cols))
-      throw lab::failure(r.file + ": " + std::to_string(r.rows) + " rows of " + std::to_string(r.cols) +
-                         " do not hold its " + std::to_string(n) + " floats");
+      throw lab::failure(r.file + ": is no " + std::to_string(r.rows) + " x " + std::to_string(r.cols) + ": holds " +
+                         counted(n, "float"));
     const std::size_t rows = r.rows != 0 ? static_cast<std::size_t>(r.rows) : 1;
     tell_file(r.file, {values.data(), rows, n / rows}, numbers);
   }
@@ -202,7 +202,8 @@ int main(int argc, char** argv) {
       "Why FP8 needs a scale: what becomes of typical and of small values in E4M3 and E5M2, with and without one.",
       "underflow");
   request r;
-  auto* const file = app.add_option("--file", r.file, "the table for this tensor: raw little-endian float32");
+  auto* const file = app.add_option("--file", r.file, "the table for this tensor: raw little-endian floats");
+  auto* const dtype = app.add_option("--dtype", r.dtype, "what they are: f32, bf16 or f16 (f32)");
   auto* const rows = app.add_option("--rows", r.rows, "rows of that tensor, for a scale a row, a column, a block");
   auto* const cols = app.add_option("--cols", r.cols, "its columns");
   auto* const skip = app.add_option("--skip", r.skip, "bytes at the start of the file that are no floats");
@@ -214,8 +215,14 @@ int main(int argc, char** argv) {
   for (auto* const number : {rows, cols, count}) number->type_name("N")->check(lab::at_least_one)->needs(file);
   skip->type_name("BYTES")->check(lab::whole_number)->needs(file);
   seed->type_name("N")->check(lab::whole_number)->excludes(file);
+  dtype->type_name("TYPE")->transform(CLI::IsMember({"f32", "bf16", "f16"}, CLI::ignore_case))->needs(file);
   svg->excludes(file);
   rows->needs(cols);
   cols->needs(rows);
+  app.footer(
+      "Examples:\n"
+      "  underflow --csv numbers.csv\n"
+      "  underflow --svg errors.svg\n"
+      "  underflow --file weight.bin --dtype bf16 --rows 4096 --cols 14336");
   return lab::run(app, argc, argv, [&] { answer(r); });
 }

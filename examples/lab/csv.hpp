@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
-#include "table.hpp"
+#include "text.hpp"
 
 namespace lab {
 
@@ -33,7 +34,8 @@ class csv {
   std::string text_;
 };
 
-// A float's nine significant digits; empty for NaN, which stands for a number that there is none of.
-inline std::string csv_number(double x) { return x != x ? std::string() : text("%.9g", x); }
+// A float's nine significant digits, or so many decimals; empty for NaN and infinity, which stand for no number.
+inline std::string csv_number(double x) { return std::isfinite(x) ? text("%.9g", x) : ""; }
+inline std::string csv_number(double x, int decimals) { return std::isfinite(x) ? text("%.*f", decimals, x) : ""; }
 
 }  // namespace lab

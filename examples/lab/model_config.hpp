@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "program.hpp"
+#include "text.hpp"
 
 namespace lab {
 
@@ -85,19 +88,33 @@ class config_fields {
   const nlohmann::json& object_;
 };
 
-inline model_shape read_model_config(const std::string& path) {
+// The JSON object that a file holds; every complaint names the file, and where it can the place.
+inline nlohmann::json read_json_object(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw failure(path + ": could not be opened");
-  nlohmann::json root;
+  if (!file) throw failure(path + ": could not be opened: " + std::strerror(errno));
+  std::string json(std::size_t{1} << 24, '\0');
+  file.read(json.data(), static_cast<std::streamsize>(json.size()));
+  if (file.bad()) throw failure(path + ": could not be read");
+  if (!file.eof()) throw failure(path + ": is too long for a config.json");
+  json.resize(static_cast<std::size_t>(file.gcount()));
+  if (json.empty()) throw failure(path + ": is empty");
   try {
-    file.peek();
-    if (file.bad() || (file.fail() && !file.eof())) throw failure(path + ": could not be read");
-    if (file.eof()) throw failure(path + ": is empty");
-    root = nlohmann::json::parse(file);
-  } catch (const nlohmann::json::exception& error) {
-    throw failure(path + ": is no JSON: " + error.what());
+    nlohmann::json root = nlohmann::json::parse(json);
+    if (!root.is_object()) throw failure(path + ": is no JSON object");
+    return root;
+  } catch (const nlohmann::json::parse_error& error) {
+    if (error.byte > json.size()) throw failure(path + ": is no JSON: ends too early");
+    const std::string before = json.substr(0, error.byte - 1);  // the byte at fault is counted from 1
+    throw failure(path + ": is no JSON from line " +
+                  std::to_string(1 + std::count(before.begin(), before.end(), '\n')) + ", column " +
+                  std::to_string(before.size() - before.rfind('\n')) + " on");
+  } catch (const nlohmann::json::out_of_range&) {
+    throw failure(path + ": holds a number too large for a double");
   }
-  if (!root.is_object()) throw failure(path + ": is no JSON object");
+}
+
+inline model_shape read_model_config(const std::string& path) {
+  const nlohmann::json root = read_json_object(path);
   const bool nested =
       !root.contains("hidden_size") && root.contains("text_config") && root.at("text_config").is_object();
   const config_fields fields(path, nested ? root.at("text_config") : root);
@@ -156,8 +173,8 @@ inline model_shape read_model_config(const std::string& path) {
   const bool window_used =
       fields.has("use_sliding_window") ? fields.flag("use_sliding_window", false) : fields.has("sliding_window");
   if (window_used && fields.has("sliding_window"))
-    m.notes.push_back("layers with a sliding window of " + std::to_string(fields.count("sliding_window")) +
-                      " tokens may keep no more than those: the KV cache is counted in full");
+    m.notes.push_back("layers with a sliding window of " + counted(fields.count("sliding_window"), "token") +
+                      " may keep no more than those: the KV cache is counted in full");
   return m;
 }
 

@@ -10,7 +10,7 @@
 
 #include "csv.hpp"
 #include "octet/quantize.hpp"
-#include "table.hpp"
+#include "text.hpp"
 
 namespace lab {
 
@@ -47,20 +47,22 @@ outcome with_scales(matrix values, Granularity granularity) {
   return o;
 }
 
-inline std::string percent(double share) {
-  if (share == 0) return "0 %";
-  if (share == 1) return "100 %";
-  return text("%.2f %%", 100 * share);
-}
 inline std::string share_of(std::uint64_t part, std::uint64_t count) {
-  return percent(static_cast<double>(part) / static_cast<double>(count));
+  if (part == 0) return "0 %";
+  if (part == count) return "100 %";
+  return text("%.2f %%", 100 * static_cast<double>(part) / static_cast<double>(count));
 }
-inline std::string error_of(const outcome& o) { return text("%.2f %%", 100 * o.statistics.mean_relative_error()); }
+inline std::string error_of(const outcome& o) {
+  const double error = o.statistics.mean_relative_error();
+  if (std::isnan(error)) return "-";
+  return error == 0 ? "0 %" : text("%.2f %%", 100 * error);
+}
 inline std::string flushed_of(const outcome& o) { return share_of(o.statistics.flushed, o.statistics.count); }
 inline std::string clipped_of(const outcome& o) { return share_of(o.statistics.clipped, o.statistics.count); }
 inline std::string snr_of(const outcome& o) {
   const double snr = o.statistics.snr_db();
-  return std::isfinite(snr) ? text("%.1f dB", snr) : "-";
+  if (std::isnan(snr)) return "-";
+  return std::isinf(snr) ? "exact" : text("%.1f dB", snr);
 }
 inline std::string scale_of(const outcome& o) {
   if (o.least_scale == 1 && o.most_scale == 1) return "1";
@@ -68,23 +70,29 @@ inline std::string scale_of(const outcome& o) {
   return text("%.3g to %.3g", o.least_scale, o.most_scale);
 }
 
+// What these words mean, to be printed below the tables.
+inline const char* const definitions =
+    "Error: mean of |decoded - x| / |x| over all x but 0, NaN and infinity.\n"
+    "SNR: 10 log10(sum of x^2 / sum of (decoded - x)^2) over the same x.\n"
+    "Flushed: values other than 0 whose code is a zero, as a share of all values.\n"
+    "Clipped: finite values that would round beyond the format's largest, which replaces them, as a share of all.\n"
+    "0 %: exactly none; 0.00 %: some, rounded. -: nothing to compare; exact: no error at all.\n";
+
 // Every number that is printed, and those that are only drawn.
 class ledger {
  public:
-  void add(const std::string& block, const std::string& data, const char* format, const std::string& scaling,
+  void add(const std::string& section, const std::string& data, const char* format, const std::string& granularity,
            const outcome& o) {
     const octet::statistics& s = o.statistics;
-    const double snr = s.snr_db();
-    file_.row({block, data, format, scaling, csv_number(o.least_scale), csv_number(o.most_scale),
+    file_.row({section, data, format, granularity, csv_number(o.least_scale), csv_number(o.most_scale),
                std::to_string(s.count), std::to_string(s.not_finite), std::to_string(s.clipped),
-               std::to_string(s.flushed), text("%.6f", s.mean_relative_error()),
-               std::isfinite(snr) ? text("%.2f", snr) : ""});
+               std::to_string(s.flushed), csv_number(s.mean_relative_error(), 6), csv_number(s.snr_db(), 2)});
   }
   const std::string& str() const { return file_.str(); }
 
  private:
-  csv file_{{"block", "data", "format", "scaling", "least_scale", "largest_scale", "count", "not_finite", "clipped",
-             "flushed", "mean_relative_error", "snr_db"}};
+  csv file_{{"section", "data", "format", "granularity", "least_scale", "largest_scale", "count", "not_finite",
+             "clipped", "flushed", "mean_relative_error", "snr_db"}};
 };
 
 }  // namespace lab

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "table.hpp"
+#include "text.hpp"
 
 namespace lab {
 

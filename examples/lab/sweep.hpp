@@ -13,6 +13,7 @@
 #include "outcome.hpp"
 #include "plot.hpp"
 #include "sparkline.hpp"
+#include "text.hpp"
 
 namespace lab {
 
@@ -21,7 +22,7 @@ struct sweep {
   static constexpr int steps_per_decade = 12, decades = 9;
   std::vector<double> figures;
   struct line {
-    const char *name, *format, *scaling, *colour;
+    const char *name, *format, *granularity, *colour;
     bool dashed;
     std::vector<double> errors, flushed;
   };
@@ -43,7 +44,7 @@ struct sweep {
         const octet::statistics& s = outcomes[k].statistics;
         lines[k].errors.push_back(s.mean_relative_error());
         lines[k].flushed.push_back(static_cast<double>(s.flushed) / static_cast<double>(s.count));
-        numbers.add("sweep", text("%.6g", figure), lines[k].format, lines[k].scaling, outcomes[k]);
+        numbers.add("sweep", text("%.6g", figure), lines[k].format, lines[k].granularity, outcomes[k]);
       }
     }
   }

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -10,20 +9,6 @@
 #include <vector>
 
 namespace lab {
-
-// printf into a string.
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-inline std::string
-text(const char* format, ...) {
-  char buffer[512];
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(buffer, sizeof buffer, format, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 class table {
  public:

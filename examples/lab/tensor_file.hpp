@@ -1,7 +1,8 @@
-// Reads raw float32 tensors: a header to skip, then little-endian floats.
+// Reads raw tensors: a header to skip, then little-endian floats of 32 or 16 bits, widened exactly.
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -11,13 +12,41 @@
 #include <string>
 #include <vector>
 
+#include "octet/convert.hpp"
 #include "program.hpp"
+#include "text.hpp"
 
 namespace lab {
 
+// n little-endian floats of type T as float.
+template <class T>
+void widen(const unsigned char* bytes, std::size_t n, float* values) {
+  using traits = octet::float_traits<T>;
+  for (std::size_t i = 0; i < n; ++i, bytes += sizeof(T)) {
+    typename traits::bits_type bits = 0;
+    for (std::size_t k = sizeof(T); k-- > 0;) bits = static_cast<typename traits::bits_type>(bits << 8 | bytes[k]);
+    values[i] = static_cast<float>(traits::from_bits(bits));
+  }
+}
+
+// The types of float that a file may hold, under the names that checkpoints give them.
+struct dtype {
+  const char* name;
+  std::size_t bytes;
+  void (*widen)(const unsigned char* bytes, std::size_t n, float* values);
+};
+inline constexpr dtype dtypes[] = {
+    {"f32", 4, widen<float>}, {"bf16", 2, widen<octet::bfloat16>}, {"f16", 2, widen<octet::float16>}};
+inline const dtype& dtype_named(const std::string& name) {
+  for (const dtype& type : dtypes)
+    if (name == type.name) return type;
+  throw failure(name + ": is no type of float");
+}
+
 // The floats of a file behind its first `skip` bytes; all of them, or the first `count` where count is not 0.
 // Throws a failure that names the file if it cannot be read, holds nothing, or is no whole number of floats.
-inline std::vector<float> read_floats(const std::string& path, std::uint64_t skip = 0, std::uint64_t count = 0) {
+inline std::vector<float> read_floats(const std::string& path, const dtype& type, std::uint64_t skip,
+                                      std::uint64_t count) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -30,36 +59,33 @@ inline std::vector<float> read_floats(const std::string& path, std::uint64_t ski
   if (error) throw failure(path + ": could not be read: " + error.message());
   if (size == 0) throw failure(path + ": is empty");
   if (skip >= size)
-    throw failure(path + ": holds " + std::to_string(size) + " bytes, all of them within the " + std::to_string(skip) +
+    throw failure(path + ": holds " + counted(size, "byte") + ", no more than the " + std::to_string(skip) +
                   " to skip");
-  const std::uint64_t bytes = size - skip, held = bytes / 4;
-  if (bytes % 4 != 0)
-    throw failure(path + ": " + std::to_string(bytes) + " bytes" +
-                  (skip != 0 ? " behind the " + std::to_string(skip) + " to skip" : std::string()) +
-                  " are no whole number of 4-byte floats");
+  const std::uint64_t bytes = size - skip, held = bytes / type.bytes;
+  if (bytes % type.bytes != 0)
+    throw failure(path + ": holds " + counted(bytes, "byte") +
+                  (skip != 0 ? " behind the " + std::to_string(skip) + " to skip" : "") + ", no whole number of " +
+                  std::to_string(type.bytes) + "-byte floats");
   if (count > held)
-    throw failure(path + ": holds " + std::to_string(held) + " floats, fewer than the " + std::to_string(count) +
+    throw failure(path + ": holds " + counted(held, "float") + ", fewer than the " + std::to_string(count) +
                   " asked for");
   std::vector<float> values(static_cast<std::size_t>(count != 0 ? count : held));
+  unsigned char chunk[16384];
+  const auto read = [&](std::size_t n) {
+    if (std::fread(chunk, 1, n, file.get()) != n) throw failure(path + ": could not be read to its end");
+  };
   // The header is read past, not sought past: a 32-bit `long` does not limit it.
   for (std::uint64_t left = skip; left > 0;) {
-    char header[4096];
-    const std::size_t some = left < sizeof header ? static_cast<std::size_t>(left) : sizeof header;
-    if (std::fread(header, 1, some, file.get()) != some) throw failure(path + ": could not be read to its end");
-    left -= some;
+    const std::uint64_t n = std::min<std::uint64_t>(left, sizeof chunk);
+    read(static_cast<std::size_t>(n));
+    left -= n;
   }
-  if (std::fread(values.data(), 4, values.size(), file.get()) != values.size())
-    throw failure(path + ": could not be read to its end");
-  const std::uint16_t one = 1;
-  unsigned char first = 0;
-  std::memcpy(&first, &one, 1);
-  if (first == 0)  // a big-endian machine
-    for (float& value : values) {
-      unsigned char b[4];
-      std::memcpy(b, &value, 4);
-      const unsigned char swapped[4] = {b[3], b[2], b[1], b[0]};
-      std::memcpy(&value, swapped, 4);
-    }
+  for (std::size_t done = 0; done < values.size();) {
+    const std::size_t n = std::min(values.size() - done, sizeof chunk / type.bytes);
+    read(n * type.bytes);
+    type.widen(chunk, n, values.data() + done);
+    done += n;
+  }
   return values;
 }
 

@@ -43,8 +43,23 @@ class interrupts_wait {
   void (*before_[count])(int) = {};
 };
 
-// Throws unless `path` could be written: its folder exists, and it is not a folder itself. For a program to ask before
-// its work.
+// The file that `path` names once links are followed, whether it exists or not.
+inline std::filesystem::path target_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path target = fs::absolute(path, ignored);
+  for (int i = 0; i < 40 && fs::is_symlink(target, ignored); ++i)
+    target = target.parent_path() / fs::read_symlink(target, ignored);
+  return fs::weakly_canonical(target, ignored);
+}
+
+// Two names of one file; an empty name names none.
+inline bool same_file(const std::string& a, const std::string& b) {
+  return !a.empty() && !b.empty() && target_of(a) == target_of(b);
+}
+
+// Throws unless `path` could be written: its folder exists, and it is neither a folder itself nor a file that is write
+// protected. For a program to ask before its work.
 inline void expect_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -52,12 +67,19 @@ inline void expect_writable(const std::string& path) {
   if (path.empty()) throw failure("output file: its name is empty");
   if (!folder.empty() && !fs::is_directory(folder, ignored))
     throw failure(path + ": the folder " + folder.string() + " does not exist");
-  if (fs::is_directory(path, ignored)) throw failure(path + ": is a folder");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none) throw failure(path + ": could not be written: " + error.message());
+  if (fs::is_directory(status)) throw failure(path + ": is a folder");
+  if (!fs::is_regular_file(status)) return;
+  std::FILE* const file = std::fopen(path.c_str(), "ab");
+  if (file == nullptr) throw failure(path + ": could not be written: " + std::strerror(errno));
+  std::fclose(file);
 }
 
 // Writes `text` to a new file beside `path` and renames it over `path`: whoever looks sees the old file or the whole
 // new one, and nothing is left behind on an error or an interrupt (a kill -9 within the milliseconds of writing leaves
-// NAME.part0). What is no regular file (a pipe, /dev/stdout) is written to.
+// NAME.part0). What is no regular file (a pipe) is written to, and so is standard output by the name of /dev/stdout.
 inline void write_whole(const std::string& path, const std::string& text) {
   namespace fs = std::filesystem;
   expect_writable(path);
@@ -70,14 +92,15 @@ inline void write_whole(const std::string& path, const std::string& text) {
   };
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (path == "/dev/stdout" || (fs::exists(status) && !fs::is_regular_file(status))) {
+    std::fflush(stdout);
+    std::FILE* file = std::fopen(path.c_str(), "ab");
     if (file == nullptr) throw failure(path + ": could not be written: " + std::strerror(errno));
     put(file, path);
     return;
   }
   // A link is followed, so that the file it names is replaced and not the link.
-  const std::string target = fs::exists(status) ? fs::canonical(path).string() : path;
+  const std::string target = target_of(path).string();
   const interrupts_wait waiting;
   std::FILE* file = nullptr;
   std::string part;
@@ -88,6 +111,7 @@ inline void write_whole(const std::string& path, const std::string& text) {
   }
   if (file == nullptr) throw failure(path + ": could not be written: " + std::strerror(errno));
   put(file, part);
+  if (fs::exists(status)) fs::permissions(part, status.permissions(), ignored);
   std::error_code error;
   fs::rename(part, target, error);
   if (error) {
