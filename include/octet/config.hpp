@@ -47,6 +47,13 @@
 #define OCTET_EXCEPTIONS 0
 #endif
 
+// Machines with rows of kernels of their own.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define OCTET_X86_64 1
+#else
+#define OCTET_X86_64 0
+#endif
+
 // The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14
 // defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t came with g++ 13.
 #if !defined(__FLT16_MANT_DIG__) || defined(__CUDACC__)

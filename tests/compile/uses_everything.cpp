@@ -206,14 +206,20 @@ void use_text() {
   for (char c : stream.str()) fold(static_cast<std::uint64_t>(c));
 }
 
+// Every row that runs here says the same, so machines with other rows have the same sum.
 void use_rows() {
+  const std::uint32_t before = sum;
+  std::uint32_t all = 0;
   for (std::size_t row = 0; row < octet::simd::row_count; ++row) {
     if (!octet::simd::row_runs_here(row)) continue;
     octet::simd::pick_row(row);
-    fold(static_cast<std::uint64_t>(octet::simd::row_name(row) != nullptr));
+    sum = before;
+    fold(std::uint64_t{octet::simd::row_name(row) != nullptr});
     use_quantize<octet::e4m3, float>();
+    all |= sum;
   }
   octet::simd::pick_row(octet::simd::row_count);
+  sum = all;
 }
 
 void use_errors() {

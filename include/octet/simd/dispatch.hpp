@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "avx512.hpp"
 #include "scalar.hpp"
 
 namespace octet {
@@ -13,7 +14,11 @@ template <class... Rows>
 struct row_list {
   static constexpr std::size_t count = sizeof...(Rows);
 };
+#if OCTET_X86_64
+using rows = row_list<avx512::row, scalar::row>;
+#else
 using rows = row_list<scalar::row>;
+#endif
 
 namespace tables {
 

@@ -1,0 +1,415 @@
+// The row of x86-64 machines with AVX-512 F, BW, DQ, VL and VBMI: Ice Lake, Sapphire Rapids, Zen 4 and later.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "../config.hpp"
+#if OCTET_X86_64
+#include <immintrin.h>
+
+#include "scalar.hpp"
+
+// GCC's intrinsics begin some results with an undefined register, and it warns of that (GCC bug 105593, gone in GCC
+// 13).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+// The target of this row, and the two kinds of functions it holds.
+#define OCTET_TARGET __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
+#define OCTET_ROW_INLINE OCTET_TARGET __attribute__((always_inline)) inline
+#define OCTET_ROW [[maybe_unused]] OCTET_TARGET static
+
+namespace octet {
+inline namespace v0 {
+namespace simd {
+namespace avx512 {
+
+// Every rounding below is embedded in its instruction, so the control register has no say; subnormal floats, which it
+// could flush, are either far below half a unit of every format or are left to the scalar row.
+inline constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+inline constexpr int truncate = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+inline constexpr int least_magnitude = 0b0010,
+                     greatest_magnitude = 0b0011;  // vrangeps: by magnitude, with the sign of x
+
+template <class T>
+inline constexpr bool is_bfloat16 = sizeof(T) == 2 && float_traits<T>::mantissa_bits == 7;
+template <class T>
+inline constexpr bool is_vector_source = !std::is_same_v<T, double>;
+
+// -- Memory ---------------------------------------------------------------------------------------------------------
+
+// The lanes of 64 elements that lie within n, 16 at a time.
+struct span64 {
+  std::uint64_t lanes;
+  OCTET_HOST_INLINE explicit span64(std::size_t n) : lanes(n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1) {}
+  OCTET_HOST_INLINE std::uint16_t part(int k) const { return static_cast<std::uint16_t>(lanes >> (16 * k)); }
+};
+
+// 16 values as floats; lanes outside are +0 and not read.
+template <class T>
+OCTET_ROW_INLINE __m512 load16(const T* x, __mmask16 lanes) {
+  if constexpr (std::is_same_v<T, float>)
+    return _mm512_maskz_loadu_ps(lanes, x);
+  else if constexpr (is_bfloat16<T>)
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, x)), 16));
+  else
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, x));
+}
+
+// The lanes that are NaN, by their class: -ffast-math folds comparisons with NaN, this it knows nothing of.
+OCTET_ROW_INLINE __mmask16 nan16(__m512 x) { return _mm512_fpclass_ps_mask(x, 0x81); }
+
+// 64 codes from four vectors of 32-bit words below 256.
+OCTET_ROW_INLINE __m512i pack64(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d)));
+}
+
+// -- Encoding -------------------------------------------------------------------------------------------------------
+
+// The codes of 16 floats, as scalar::nearest_code has them. The addend's low mantissa bits are zero, so the low 7 bits
+// of the sum are r; the code's part that the least exponent takes away, least >> up, is an even number of units, and is
+// planted in the addend instead of subtracted afterwards.
+template <class F, bool Saturates>
+OCTET_ROW_INLINE __m512i codes16(__m512 x) {
+  constexpr int up = float_traits<float>::mantissa_bits - F::mantissa_bits;
+  constexpr std::uint32_t least = static_cast<std::uint32_t>(F::least_exponent + 127) << 23;
+  constexpr std::uint32_t planted = (static_cast<std::uint32_t>(up) << 23) + ((0u - (least >> up)) & 0x7F);
+  const __m512 largest = _mm512_set1_ps(bit_cast<float>(octet::detail::decode_bits(F::from_bits(F::max_code))));
+  const __m512 clamped = _mm512_range_ps(x, largest, least_magnitude);
+  const __m512 above = _mm512_range_ps(clamped, _mm512_set1_ps(bit_cast<float>(least)), greatest_magnitude);
+  const __m512i m = _mm512_and_si512(_mm512_castps_si512(above), _mm512_set1_epi32(static_cast<int>(0xFF800000)));
+  const __m512i addend = _mm512_add_epi32(m, _mm512_set1_epi32(static_cast<int>(planted)));
+  const __m512i sum = _mm512_castps_si512(_mm512_add_round_ps(clamped, _mm512_castsi512_ps(addend), nearest));
+  const __m512i magnitude = _mm512_add_epi32(sum, _mm512_srli_epi32(m, up));
+  // The sign, from x: bit 31 moved to where the format has it.
+  const __m512i mask = _mm512_set1_epi32(F::magnitude_mask);
+  const __m512i sign = _mm512_srli_epi32(_mm512_castps_si512(x), 32 - F::width);
+  __m512i code = _mm512_ternarylogic_epi32(mask, magnitude, sign, 0xCA);  // mask ? magnitude : sign
+  if constexpr (!F::has_negative_zero) code = _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(code, mask), code);
+  if constexpr (!Saturates) {
+    const __m512i a = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
+    const __mmask16 over =
+        _mm512_cmpge_epu32_mask(a, _mm512_set1_epi32(static_cast<int>(octet::detail::overflow_bits<F>())));
+    constexpr int beyond = F::has_infinity ? F::infinity_code : F::nan_code;
+    code = _mm512_mask_or_epi32(code, over, _mm512_andnot_si512(mask, sign), _mm512_set1_epi32(beyond));
+  }
+  return code;
+}
+
+template <class F>
+OCTET_ROW_INLINE __m512i with_nan(__m512i codes, __m512 x) {
+  return _mm512_mask_mov_epi32(codes, nan16(x), _mm512_set1_epi32(F::nan_code));
+}
+
+// E8M0, upward: the exponent field, plus one where there is a mantissa. Subnormals above 2^-127 are code 1.
+template <bool Saturates>
+OCTET_ROW_INLINE __m512i exponents16(__m512 x) {
+  const __m512i a = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
+  const __m512i up = _mm512_srli_epi32(_mm512_add_epi32(a, _mm512_set1_epi32(0x007FFFFF)), 23);
+  const __m512i code = _mm512_maskz_mov_epi32(_mm512_cmpgt_epu32_mask(a, _mm512_set1_epi32(0x00400000)), up);
+  const __m512i most = _mm512_set1_epi32(Saturates ? 0xFE : 0xFF);
+  return _mm512_mask_mov_epi32(_mm512_min_epu32(code, most), _mm512_cmpgt_epu32_mask(a, _mm512_set1_epi32(0x7F800000)),
+                               _mm512_set1_epi32(0xFF));
+}
+
+template <class F, bool Saturates, class T>
+OCTET_ROW_INLINE void encode64(const T* in, F* out, std::size_t n) {
+  const span64 s(n);
+  __m512i codes[4];
+  for (int k = 0; k < 4; ++k) {
+    const __m512 x = load16(in + 16 * k, s.part(k));
+    if constexpr (F::is_signed)
+      codes[k] = with_nan<F>(codes16<F, Saturates>(x), x);
+    else
+      codes[k] = exponents16<Saturates>(x);
+  }
+  _mm512_mask_storeu_epi8(out, s.lanes, pack64(codes[0], codes[1], codes[2], codes[3]));
+}
+
+template <class F, bool Saturates, class T>
+OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + 64 <= n; i += 64) encode64<F, Saturates>(in + i, out + i, 64);
+  if (i < n) encode64<F, Saturates>(in + i, out + i, n - i);
+}
+
+template <class F, class T>
+OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o) {
+  if constexpr (!is_vector_source<T>)
+    scalar::encode(in, out, n, o);
+  else if (o == overflow::saturate)
+    encode_all<F, true>(in, out, n);
+  else
+    encode_all<F, false>(in, out, n);
+}
+
+// -- Decoding -------------------------------------------------------------------------------------------------------
+
+// The upper 16 bits of the float (all the others are zero, but for NaN), or the 16-bit value, of every code of 7 bits:
+// low bytes, then high bytes. A format of 8 bits has its sign above.
+template <class F, class T>
+struct byte_tables {
+  alignas(64) std::uint8_t low[128], high[128];
+  OCTET_HOST_INLINE constexpr byte_tables() : low(), high() {
+    for (unsigned code = 0; code < 128; ++code) {
+      const F q = F::from_bits(static_cast<std::uint8_t>(code));
+      unsigned bits = 0;
+      if constexpr (sizeof(T) == 2)
+        bits = float_traits<T>::to_bits(octet::decode<T>(q));
+      else
+        bits = octet::detail::decode_bits(q) >> 16;
+      low[code] = static_cast<std::uint8_t>(bits);
+      high[code] = static_cast<std::uint8_t>(bits >> 8);
+    }
+  }
+};
+template <class F, class T>
+static constexpr byte_tables<F, T> bytes_of{};
+
+// Byte orders that come out as consecutive elements after unpacking within 128-bit lanes: into 16-bit words, and,
+// taking the even and then the odd words, into 32-bit words.
+struct byte_order {
+  alignas(64) std::uint8_t at[64];
+  OCTET_HOST_INLINE constexpr explicit byte_order(bool words) : at() {
+    for (int lane = 0; lane < 4; ++lane)
+      for (int i = 0; i < 16; ++i) {
+        const int halves = 32 * (i / 8) + 8 * lane + i % 8;
+        const int quarters = 32 * (i / 8) + 16 * (i % 2) + 4 * lane + i % 8 / 2;
+        at[16 * lane + i] = static_cast<std::uint8_t>(words ? halves : quarters);
+      }
+  }
+};
+static constexpr byte_order for_words{true}, for_dwords{false};
+
+template <class F>
+OCTET_ROW_INLINE __mmask64 nan_lanes(__m512i v) {
+  if constexpr (!F::has_nan)
+    return 0;
+  else if constexpr (F::has_negative_zero)
+    return _mm512_cmpgt_epu8_mask(_mm512_and_si512(v, _mm512_set1_epi8(0x7F)),
+                                  _mm512_set1_epi8(static_cast<char>(F::infinity_code)));
+  else
+    return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(static_cast<char>(F::sign_mask)));
+}
+
+// Low and high bytes of 64 values. The sign of NaN is lost; `nan` are its lanes.
+struct two_bytes {
+  __m512i low, high;
+};
+template <class F, class T>
+OCTET_ROW_INLINE two_bytes look_up(__m512i v, __mmask64 nan) {
+  const byte_tables<F, T>& table = bytes_of<F, T>;
+  __m512i low = _mm512_permutex2var_epi8(_mm512_load_si512(table.low), v, _mm512_load_si512(table.low + 64));
+  __m512i high = _mm512_permutex2var_epi8(_mm512_load_si512(table.high), v, _mm512_load_si512(table.high + 64));
+  if constexpr (F::width == 8) {
+    const __m512i sign = _mm512_and_si512(v, _mm512_set1_epi8(static_cast<char>(0x80)));
+    high = _mm512_mask_mov_epi8(_mm512_or_si512(high, sign), nan, _mm512_set1_epi8(0x7F));
+    low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(-1));
+  }
+  return {low, high};
+}
+
+// The floats of 64 codes, 16 a vector; lanes outside of n are not read.
+template <class F>
+struct floats64 {
+  __m512 at[4];
+};
+template <class F>
+OCTET_ROW_INLINE floats64<F> decode64(const F* in, span64 s) {
+  const __m512i v = _mm512_permutexvar_epi8(_mm512_load_si512(for_dwords.at), _mm512_maskz_loadu_epi8(s.lanes, in));
+  const two_bytes b = look_up<F, float>(v, nan_lanes<F>(v));
+  const __m512i words[2] = {_mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high)};
+  floats64<F> result;
+  for (int k = 0; k < 4; ++k) {
+    const __m512i upper = k % 2 == 0 ? _mm512_slli_epi32(words[k / 2], 16)
+                                     : _mm512_and_si512(words[k / 2], _mm512_set1_epi32(static_cast<int>(0xFFFF0000)));
+    result.at[k] = _mm512_castsi512_ps(upper);
+    if constexpr (F::has_nan)  // 7FFFFFFF
+      result.at[k] =
+          _mm512_mask_mov_ps(result.at[k], nan16(result.at[k]), _mm512_castsi512_ps(_mm512_set1_epi32(0x7FFFFFFF)));
+  }
+  return result;
+}
+
+template <class F, class T>
+OCTET_ROW void decode(const F* in, T* out, std::size_t n) {
+  if constexpr (!F::is_signed || !is_vector_source<T>) {
+    scalar::decode(in, out, n);
+  } else if constexpr (std::is_same_v<T, float>) {
+    for (std::size_t i = 0; i < n; i += 64) {
+      const span64 s(n - i);
+      const floats64<F> x = decode64(in + i, s);
+      for (int k = 0; k < 4; ++k) _mm512_mask_storeu_ps(out + i + 16 * k, s.part(k), x.at[k]);
+    }
+  } else {
+    for (std::size_t i = 0; i < n; i += 64) {
+      const span64 s(n - i);
+      const __m512i v =
+          _mm512_permutexvar_epi8(_mm512_load_si512(for_words.at), _mm512_maskz_loadu_epi8(s.lanes, in + i));
+      const two_bytes b = look_up<F, T>(v, nan_lanes<F>(v));
+      _mm512_mask_storeu_epi16(out + i, static_cast<__mmask32>(s.lanes), _mm512_unpacklo_epi8(b.low, b.high));
+      _mm512_mask_storeu_epi16(out + i + 32, static_cast<__mmask32>(s.lanes >> 32),
+                               _mm512_unpackhi_epi8(b.low, b.high));
+    }
+  }
+}
+
+// -- Reduction ------------------------------------------------------------------------------------------------------
+
+template <class T>
+OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n) {
+  if constexpr (!is_vector_source<T>) {
+    return scalar::amax(in, n);
+  } else {
+    constexpr std::size_t lanes = 64 / sizeof(T);
+    __m512i largest[4] = {};
+    for (std::size_t i = 0; i < n; i += 4 * lanes)
+      for (std::size_t k = 0; k < 4; ++k) {
+        const std::size_t at = i + k * lanes, left = at < n ? n - at : 0;
+        const std::uint32_t mask = left >= lanes ? static_cast<std::uint32_t>(~std::uint64_t{0} >> (64 - lanes))
+                                                 : static_cast<std::uint32_t>((std::uint64_t{1} << left) - 1);
+        const T* p = left != 0 ? in + at : in;
+        if constexpr (sizeof(T) == 4) {
+          const __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), p),
+                                             _mm512_set1_epi32(0x7FFFFFFF));
+          largest[k] = _mm512_max_epu32(largest[k], a);
+        } else {
+          const __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi16(mask, p), _mm512_set1_epi16(0x7FFF));
+          largest[k] = _mm512_max_epu16(largest[k], a);
+        }
+      }
+    if constexpr (sizeof(T) == 4) {
+      const __m512i all =
+          _mm512_max_epu32(_mm512_max_epu32(largest[0], largest[1]), _mm512_max_epu32(largest[2], largest[3]));
+      return _mm512_reduce_max_epu32(all);
+    } else {
+      const __m512i all =
+          _mm512_max_epu16(_mm512_max_epu16(largest[0], largest[1]), _mm512_max_epu16(largest[2], largest[3]));
+      const __m512i wide =
+          _mm512_max_epu32(_mm512_srli_epi32(all, 16), _mm512_and_si512(all, _mm512_set1_epi32(0xFFFF)));
+      return static_cast<exact::bits_of<T>>(_mm512_reduce_max_epu32(wide));
+    }
+  }
+}
+
+template <class T>
+OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n) {
+  scalar::amax_each(in, largest, n);
+}
+
+// -- Scaled conversion ----------------------------------------------------------------------------------------------
+
+// A scale the vectors take: far from the ends of the float range, so that nothing below under- or overflows.
+OCTET_HOST_INLINE bool is_moderate(float x) { return (bit_cast<std::uint32_t>(x) >> 23) - (127 - 40) < 80u; }
+
+// The floats nearest to x / d, given d and r, the float nearest to 1 / d, 2^-40 <= d <= 2^40. With q = x r, off by at
+// most two units of the last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly
+// (Markstein 1990, theorem 1: r is the correctly rounded reciprocal). The magnitude of x is first brought between
+// 2^-70, whose code is zero all the same, and 2^100, which saturates all the same, so every step is normal; NaN is
+// taken care of by its x.
+OCTET_ROW_INLINE __m512 divide16(__m512 x, __m512 d, __m512 r) {
+  const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
+  const __m512 a = _mm512_range_ps(raised, _mm512_set1_ps(0x1p100f), least_magnitude);
+  const __m512 q = _mm512_mul_round_ps(a, r, nearest);
+  const __m512 rest = _mm512_fnmadd_round_ps(q, d, a, nearest);
+  return _mm512_fmadd_round_ps(rest, r, q, nearest);
+}
+
+template <bool Divides>
+OCTET_ROW_INLINE __m512 scale16(__m512 x, __m512 d, __m512 r) {
+  if constexpr (Divides) return divide16(x, d, r);
+  const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
+  return _mm512_mul_round_ps(raised, r, nearest);
+}
+
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void quantize_all(const T* in, F* out, std::size_t n, float stored, float multiplier) {
+  const __m512 d = _mm512_set1_ps(stored), r = _mm512_set1_ps(multiplier);
+  for (std::size_t i = 0; i < n; i += 64) {
+    const span64 s(n - i);
+    __m512i codes[4];
+    for (int k = 0; k < 4; ++k) {
+      const __m512 x = load16(in + i + 16 * k, s.part(k));
+      codes[k] = with_nan<F>(codes16<F, true>(scale16<Divides>(x, d, r)), x);
+    }
+    _mm512_mask_storeu_epi8(out + i, s.lanes, pack64(codes[0], codes[1], codes[2], codes[3]));
+  }
+}
+
+template <class F, class T>
+OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
+  if (!is_moderate(s.stored.value()) || !is_moderate(s.multiplier.value()))
+    scalar::quantize(in, out, n, s);
+  else if (s.divides)
+    quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
+  else
+    quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
+}
+
+template <class F, class T>
+OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, const group_scale* s) {
+  scalar::quantize_each(in, out, n, s);
+}
+
+template <class F, class T>
+OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_moderate(d.value())) {  // the product is then a normal float, or zero, infinite or NaN as its code is
+      for (std::size_t i = 0; i < n; i += 64) {
+        const span64 s(n - i);
+        const floats64<F> x = decode64(in + i, s);
+        for (int k = 0; k < 4; ++k)
+          _mm512_mask_storeu_ps(out + i + 16 * k, s.part(k),
+                                _mm512_mul_round_ps(x.at[k], _mm512_set1_ps(d.value()), nearest));
+      }
+      return;
+    }
+  }
+  scalar::dequantize(in, out, n, d);
+}
+
+template <class F, class T>
+OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale* d) {
+  scalar::dequantize_each(in, out, n, d);
+}
+
+template <class F, class T>
+OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums) {
+  scalar::measure(in, codes, n, first, s, sums);
+}
+
+// -- The line-up ----------------------------------------------------------------------------------------------------
+
+OCTET_LOCAL bool runs_here() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vbmi");
+}
+
+struct row {
+  static constexpr const char* name = "avx512";
+  static constexpr bool (*runs_here)() = &avx512::runs_here;
+  template <class F, class T>
+  static constexpr conversion<F, T> converts = {&avx512::encode<F, T>, &avx512::decode<F, T>};
+  template <class T>
+  static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::amax_each<T>};
+  template <class F, class T>
+  static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>, &avx512::quantize_each<F, T>,
+                                                     &avx512::dequantize<F, T>, &avx512::dequantize_each<F, T>,
+                                                     &avx512::measure<F, T>};
+};
+
+}  // namespace avx512
+}  // namespace simd
+}  // namespace v0
+}  // namespace octet
+#undef OCTET_ROW
+#undef OCTET_ROW_INLINE
+#undef OCTET_TARGET
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#endif
