@@ -217,6 +217,43 @@ TEST_CASE("Quotients are those of IEEE division also for denormal data and denor
   CHECK(differences == 0);
 }
 
+TEST_CASE("Quotients next to a tie are those of IEEE division, in every row that runs here") {
+  oracle::random random(4);
+  const auto& format = oracle::of(0);
+  constexpr std::size_t n = 64;
+  std::uint64_t differences[octet::simd::row_count] = {};
+  for (int trial = 0; trial < 1 << 14; ++trial) {
+    // A descale of any significand, and values within four units of the last place of a tie between two codes times it.
+    const std::uint32_t db = ((127 - 39 + static_cast<std::uint32_t>(random() % 78)) << 23) |
+                             static_cast<std::uint32_t>(random() & 0x7FFFFF);
+    float d, x[n];
+    std::memcpy(&d, &db, sizeof d);
+    for (float& v : x) {
+      const std::uint64_t bits = random();
+      const auto code = static_cast<unsigned>(bits % format.largest);
+      const float tie = static_cast<float>((format.grid[code] + format.grid[code + 1]) / 2 * double{d});
+      std::uint32_t word;
+      std::memcpy(&word, &tie, sizeof word);
+      word += static_cast<std::uint32_t>(bits >> 20 & 7) - 4;
+      std::memcpy(&v, &word, sizeof v);
+    }
+    octet::e4m3 codes[n];
+    const descale given(d);
+    for (std::size_t row = 0; row < octet::simd::row_count; ++row) {
+      if (!octet::simd::row_runs_here(row)) continue;
+      octet::simd::pick_row(row);
+      octet::quantize_into(matrix_view(x, 1, n), per_tensor{}, &given, matrix_view(codes, 1, n));
+      for (std::size_t i = 0; i < n; ++i)
+        differences[row] += codes[i].bits() != format.encode(x[i] / d, oracle::mode::nearest_even, true);
+    }
+  }
+  octet::simd::pick_row(octet::simd::row_count);
+  for (std::size_t row = 0; row < octet::simd::row_count; ++row) {
+    CAPTURE(octet::simd::row_name(row));
+    CHECK(differences[row] == 0);
+  }
+}
+
 TEST_CASE("A descale too small for its data saturates and never makes a NaN") {
   const float x[] = {0x1p-140f, 5.0f, -1272.0f};
   const descale tiny(0x1p-149f), small(0.01f), one(1);
