@@ -52,6 +52,11 @@ TEST_CASE("Compound assignment is the operation and the assignment") {
   CHECK(octet::decode(x) == 2);
 }
 
+TEST_CASE("NaN is the format's NaN after every operation") {
+  const octet::e4m3 nan = octet::e4m3::from_bits(0xFF), zero(0);
+  for (const octet::e4m3 x : {nan + zero, zero - nan, nan * zero, zero / nan}) CHECK(x.bits() == 0x7F);
+}
+
 TEST_CASE("fma rounds once") {
   // 17 * 17 = 289 lies above the tie 288 + ..., and 288 alone would be the product rounded first.
   tally results;

@@ -6,6 +6,9 @@
 
 using namespace octet;
 
+static_assert(octet::packed_bytes(7, std::uint64_t{1} << 62) == octet::too_many_bytes,
+              "a product that does not fit saturates");
+
 TEST_CASE("Counts saturate instead of wrapping round") {
   constexpr std::uint64_t half = std::uint64_t{1} << 32;
   STATIC_REQUIRE(count_product(half, half) == too_many_bytes);

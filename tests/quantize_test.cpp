@@ -254,6 +254,52 @@ TEST_CASE("Quotients next to a tie are those of IEEE division, in every row that
   }
 }
 
+// Any bits as values and as descales, in every row that runs here against the scalar row.
+template <class F, class T>
+void compare_rows(std::uint64_t seed, tally& results) {
+  namespace simd = octet::simd;
+  oracle::random random(seed);
+  using bits = typename octet::float_traits<T>::bits_type;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const auto n = static_cast<std::size_t>(random() % 131);
+    std::vector<T> x(n);
+    for (T& v : x) v = octet::float_traits<T>::from_bits(static_cast<bits>(random()));
+    if (n > 3) x[1] = T(infinity), x[2] = T(-infinity), x[3] = T(0.0f);
+    // Descales near 1, of any size, and at the ends of what the vectors take.
+    const int exponents[] = {
+        static_cast<int>(random() % 20) - 10, static_cast<int>(random() % 252) - 126, -40, 39, -41, 40};
+    const descale d(std::ldexp(1 + static_cast<float>(random() % 8388608) / 8388608, exponents[trial % 6]));
+    for (octet::scaling how : {octet::scaling::divide, octet::scaling::multiply}) {
+      const octet::group_scale s = octet::scale_of(d, how);
+      std::vector<F> wanted(n), got(n + 1, F::from_bits(1));
+      simd::scalar::quantize<F, T>(x.data(), wanted.data(), n, s);
+      for (std::size_t row = 0; row < simd::row_count; ++row) {
+        if (!simd::row_runs_here(row)) continue;
+        simd::pick_row(row);
+        simd::scales<F, T>().quantize(x.data(), got.data(), n, s);
+        for (std::size_t i = 0; i < n; ++i)
+          results.expect(got[i].bits() == wanted[i].bits(),
+                         [&] { return difference(simd::row_name(row), i, got[i].bits(), wanted[i].bits()); });
+        results.expect(got[n].bits() == 1, [] { return std::string("a code behind the last"); });
+      }
+    }
+  }
+  simd::pick_row(simd::row_count);
+}
+
+TEST_CASE("Every row quantizes any values by any descale as the scalar row does, in formats of any range") {
+  tally results;
+  compare_rows<octet::e4m3, float>(1, results);
+  compare_rows<octet::e5m2, float>(2, results);
+  compare_rows<octet::e5m2fnuz, octet::bfloat16>(3, results);
+  compare_rows<octet::e2m1, octet::float16>(4, results);
+  compare_rows<octet::fp8<6, 1>, float>(5, results);
+  compare_rows<octet::fp8<4, 3, octet::encoding::fn, 80>, float>(6, results);
+  CAPTURE(results.first);
+  CHECK(results.differences == 0);
+  CHECK(results.compared > 100000);
+}
+
 TEST_CASE("A descale too small for its data saturates and never makes a NaN") {
   const float x[] = {0x1p-140f, 5.0f, -1272.0f};
   const descale tiny(0x1p-149f), small(0.01f), one(1);

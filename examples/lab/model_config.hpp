@@ -80,6 +80,7 @@ class config_fields {
 
  private:
   static std::string brief(const nlohmann::json& value) {
+    if (value.is_structured()) return value.is_array() ? "a list" : "an object";
     const std::string dump = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     return dump.size() <= 40 ? dump : dump.substr(0, 37) + "...";
   }

@@ -10,12 +10,14 @@ namespace octet {
 inline namespace v0 {
 
 // x op y = F(float(x) op float(y)): the float operation (exact for most pairs), then one rounding to nearest even that
-// saturates. NaN in, NaN out; x / 0 is the float's infinity, so the largest value. For sums of many products keep the
+// saturates. NaN in, NaN out (by bits); x / 0 is the float's infinity, so the largest value. Under -ffast-math what the
+// float operation makes of infinities and of 0 / 0 is the compiler's. For sums of many products keep the
 // sum in float: every step here loses what 8 bits cannot hold. Not for e8m0, whose values are scales.
 #define OCTET_OPERATOR(op)                                                                                 \
   template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0>        \
   OCTET_INLINE constexpr fp8<E, M, X, Bias> operator op(fp8<E, M, X, Bias> a, fp8<E, M, X, Bias> b) {      \
-    return fp8<E, M, X, Bias>(decode(a) op decode(b));                                                     \
+    using F = fp8<E, M, X, Bias>;                                                                          \
+    return isnan(a) || isnan(b) ? F::from_bits(F::nan_code) : F(decode(a) op decode(b));                   \
   }                                                                                                        \
   template <int E, int M, encoding X, int Bias, std::enable_if_t<X != encoding::exponent, int> = 0>        \
   OCTET_INLINE constexpr fp8<E, M, X, Bias>& operator op##=(fp8<E, M, X, Bias>& a, fp8<E, M, X, Bias> b) { \

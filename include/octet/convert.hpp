@@ -66,31 +66,38 @@ OCTET_INLINE constexpr F encode_bits(exact::bits_of<Source> bits, overflow o, Di
   return F::from_bits(static_cast<std::uint8_t>(code));
 }
 
+// A double whose origin a compiler does not know: under the most aggressive flags one takes (long double)(double)x for
+// x.
+OCTET_HOST_INLINE double opaque(double x) {
+  const volatile double stored = x;
+  return stored;
+}
+
 // A double that rounds like x in every mode: the bits x has and a double has not are or-ed into the last place ("round
 // to odd"; right because every format keeps far fewer bits than that).
 template <class LongDouble>
 OCTET_INLINE constexpr double to_odd(LongDouble x) {
-  const double near = static_cast<double>(x);
+  const double nearby = __builtin_is_constant_evaluated() ? static_cast<double>(x) : opaque(static_cast<double>(x));
   if constexpr (std::numeric_limits<LongDouble>::digits > std::numeric_limits<double>::digits) {
-    const std::uint64_t bits = bit_cast<std::uint64_t>(near);
+    const std::uint64_t bits = bit_cast<std::uint64_t>(nearby);
     constexpr std::uint64_t infinity = float_traits<double>::infinity;
     const std::uint64_t a = bits & ~(std::uint64_t{1} << 63);
-    if (a > infinity) return near;
-    // Toward zero first: `near` lies beyond x if it was rounded away, and a finite x can round to infinity.
-    const LongDouble back = static_cast<LongDouble>(near);
-    if (back == x) return near;
+    if (a > infinity) return nearby;
+    // Toward zero first: `nearby` lies beyond x if it was rounded away, and a finite x can round to infinity.
+    const LongDouble back = static_cast<LongDouble>(nearby);
+    if (back == x) return nearby;
     const bool beyond = bits >> 63 != 0 ? back < x : back > x;
     return bit_cast<double>((beyond ? bits - 1 : bits) | 1);
   } else {
-    return near;
+    return nearby;
   }
 }
 
-template <class I>
-OCTET_INLINE constexpr double to_odd_integer(I x) {
-  using U = std::make_unsigned_t<I>;
+template <class Integer>
+OCTET_INLINE constexpr double to_odd_integer(Integer x) {
+  using U = std::make_unsigned_t<Integer>;
   bool negative = false;
-  if constexpr (std::is_signed_v<I>) negative = x < 0;
+  if constexpr (std::is_signed_v<Integer>) negative = x < 0;
   U magnitude = static_cast<U>(negative ? U{0} - static_cast<U>(x) : static_cast<U>(x));
   double unit = negative ? -1.0 : 1.0;
   if constexpr (std::numeric_limits<U>::digits > std::numeric_limits<double>::digits) {
@@ -158,9 +165,9 @@ OCTET_INLINE constexpr std::uint32_t overflow_bits() {
   return largest + half_unit + (F::max_code % 2 == 0 ? 1 : 0);
 }
 
-// Truncated toward zero, saturating at the limits of I; NaN gives 0.
-template <class I, class F>
-OCTET_INLINE constexpr I decode_integer(F q) {
+// Truncated toward zero, saturating at the limits of the type; NaN gives 0.
+template <class Integer, class F>
+OCTET_INLINE constexpr Integer decode_integer(F q) {
   using D = float_traits<double>;
   const std::uint64_t bits = exact::widen_bits<double, float>(decode_bits(q));
   const std::uint64_t a = bits & (D::sign_mask - 1);
@@ -168,17 +175,19 @@ OCTET_INLINE constexpr I decode_integer(F q) {
   if (a > D::infinity) return 0;
   const int exponent = static_cast<int>(a >> D::mantissa_bits) - D::bias;
   if (exponent < 0) return 0;
-  constexpr int digits = std::numeric_limits<I>::digits;
-  constexpr I half = static_cast<I>(static_cast<std::make_unsigned_t<I>>(1) << (digits - 1));
-  constexpr I most = static_cast<I>(half - 1 + half), least = static_cast<I>(std::is_signed_v<I> ? -most - 1 : 0);
+  constexpr int digits = std::numeric_limits<Integer>::digits;
+  constexpr Integer half = static_cast<Integer>(static_cast<std::make_unsigned_t<Integer>>(1) << (digits - 1));
+  constexpr Integer most = static_cast<Integer>(half - 1 + half),
+                    least = static_cast<Integer>(std::is_signed_v<Integer> ? -most - 1 : 0);
   if (exponent >= digits) return negative ? least : most;
-  if (negative && std::is_unsigned_v<I>) return 0;
+  if (negative && std::is_unsigned_v<Integer>) return 0;
   const std::uint64_t significand = (a & ((std::uint64_t{1} << D::mantissa_bits) - 1)) | std::uint64_t{1}
                                                                                              << D::mantissa_bits;
-  const I magnitude = exponent <= D::mantissa_bits
-                          ? static_cast<I>(significand >> (D::mantissa_bits - exponent))
-                          : static_cast<I>(static_cast<I>(significand) << (exponent - D::mantissa_bits));
-  return negative ? static_cast<I>(-magnitude) : magnitude;
+  const Integer magnitude =
+      exponent <= D::mantissa_bits
+          ? static_cast<Integer>(significand >> (D::mantissa_bits - exponent))
+          : static_cast<Integer>(static_cast<Integer>(significand) << (exponent - D::mantissa_bits));
+  return negative ? static_cast<Integer>(-magnitude) : magnitude;
 }
 
 }  // namespace detail
@@ -249,7 +258,10 @@ OCTET_INLINE constexpr float16_of<E, M>::float16_of(T x)
 template <int E, int M>
 template <class T, std::enable_if_t<std::is_floating_point_v<T>, int>>
 OCTET_INLINE constexpr float16_of<E, M>::operator T() const {
-  return static_cast<T>(detail::to_source(*this));
+  if constexpr (sizeof(T) > sizeof(float))
+    return static_cast<T>(exact::widen(detail::to_source(*this)));
+  else
+    return detail::to_source(*this);
 }
 
 }  // namespace v0

@@ -39,7 +39,8 @@ inline constexpr bool is_float_v<T, std::void_t<decltype(float_traits<T>::mantis
 
 // Converts from and to fp8 one value at a time: every float, long double and every integer, but not bool.
 template <class T>
-inline constexpr bool is_number_v = (is_float_v<T> || std::is_arithmetic_v<T>)&&!std::is_same_v<T, bool>;
+inline constexpr bool is_number_v = is_float_v<T> || std::is_same_v<T, long double> ||
+                                    (std::is_integral_v<T> && !std::is_same_v<T, bool>);
 
 // A 16-bit float as it lies in memory, for buffers of raw halves and bfloat16s. One 16-bit word, trivial. Converts
 // explicitly from every number, rounding once to nearest even, overflow to infinity, NaN to 7FFF (IEEE 754-2019 5.4.2),

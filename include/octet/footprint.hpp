@@ -25,8 +25,8 @@ OCTET_INLINE constexpr std::uint64_t count_sum(std::uint64_t a, std::uint64_t b)
 // Bytes of `count` values of `bits` bits each, packed without gaps and rounded up to whole bytes. 8 * too_many_bytes
 // bits are not needed on the way: whole groups of eight values are `bits` bytes, and at most seven values remain.
 OCTET_INLINE constexpr std::uint64_t packed_bytes(std::uint64_t count, std::uint64_t bits) {
-  if (count == too_many_bytes && bits != 0) return too_many_bytes;
   const std::uint64_t rest = count_product(count % 8, bits);
+  if ((count == too_many_bytes && bits != 0) || rest == too_many_bytes) return too_many_bytes;
   return count_sum(count_product(count / 8, bits), rest / 8 + (rest % 8 != 0));
 }
 

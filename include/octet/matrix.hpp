@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <type_traits>
+
 #include "errors.hpp"
 
 namespace octet {
@@ -20,13 +22,16 @@ struct matrix_view {
   OCTET_INLINE constexpr matrix_view(T* elements, std::size_t row_count, std::size_t col_count)
       : matrix_view(elements, row_count, col_count, col_count) {}
 
-  OCTET_INLINE constexpr operator matrix_view<const T>() const { return {data, rows, cols, row_stride}; }
+  template <class U = T, std::enable_if_t<!std::is_const_v<U>, int> = 0>
+  OCTET_INLINE constexpr operator matrix_view<const U>() const {
+    return {data, rows, cols, row_stride};
+  }
 
   OCTET_INLINE constexpr T* row(std::size_t r) const { return data + r * row_stride; }
   OCTET_INLINE constexpr T& operator()(std::size_t r, std::size_t c) const { return row(r)[c]; }
   // Rows first to first + count - 1.
   OCTET_INLINE constexpr matrix_view row_range(std::size_t first, std::size_t count) const {
-    return {row(first), count, cols, row_stride};
+    return {empty() ? data : row(first), count, cols, row_stride};
   }
   OCTET_INLINE constexpr bool empty() const { return rows == 0 || cols == 0; }
   // Elements from the first to behind the last, the gaps between rows included.

@@ -15,11 +15,13 @@ template <class F>
   return n / 8 * width + (n % 8 * width + 7) / 8;
 }
 
-// in: n codes. out: packed_size<F>(n) bytes; may not overlap. Code i lies in the bits i * width and following of a stream
-// whose bit b is bit b % 8 of byte b / 8: of two FP4 codes in a byte the first is in the low half, four FP6 codes fill three
-// bytes. Unused bits of the last byte are zero. Errors as errors.hpp says. Source: OCP MX 1.0 5.3.3 (FP4), safetensors F4.
+// in: n codes. out: packed_size<F>(n) bytes; may not overlap. Code i lies in the bits i * width and following of a
+// stream whose bit b is bit b % 8 of byte b / 8: of two FP4 codes in a byte the first is in the low half, four FP6
+// codes fill three bytes. Unused bits of the last byte are zero. Errors as errors.hpp says. Source: OCP MX 1.0 5.3.3
+// (FP4), safetensors F4.
 template <class F, std::enable_if_t<is_fp8_v<F>, int> = 0>
 OCTET_HOST_INLINE void pack(const F* in, unsigned char* out, std::size_t n) {
+  detail::require(n <= static_cast<std::size_t>(-1) / 16, "octet::pack: more codes than memory holds");
   detail::require_pointer("pack", "input", in, n, "codes");
   detail::require_pointer("pack", "output", out, n, "codes");
   detail::require_apart("pack", "output at a distance of", in, n, out, packed_size<F>(n));
@@ -38,6 +40,7 @@ OCTET_HOST_INLINE void pack(const F* in, unsigned char* out, std::size_t n) {
 // in: packed_size<F>(n) bytes. out: n codes; may not overlap. The order of pack.
 template <class F, std::enable_if_t<is_fp8_v<F>, int> = 0>
 OCTET_HOST_INLINE void unpack(const unsigned char* in, F* out, std::size_t n) {
+  detail::require(n <= static_cast<std::size_t>(-1) / 16, "octet::unpack: more codes than memory holds");
   detail::require_pointer("unpack", "input", in, n, "codes");
   detail::require_pointer("unpack", "output", out, n, "codes");
   detail::require_apart("unpack", "output at a distance of", in, packed_size<F>(n), out, n);

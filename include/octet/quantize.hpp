@@ -74,7 +74,7 @@ OCTET_HOST_INLINE void require_apart(const char* where, const char* what, const 
   require_apart(where, what, in.data, in.extent() * sizeof(A), out, out_bytes);
 }
 
-// -- A walk over the tiles ------------------------------------------------------------------------------------------------
+// -- A walk over the tiles ------------------------------------------------------------------------------------------
 
 // Tiles one column wide are worked on in runs of so many neighbours, so that memory is read along its rows.
 inline constexpr std::size_t columns_at_once = 256;
@@ -271,7 +271,7 @@ template <class T, class F, class Granularity>
   const tiling t = q.granularity.tiles(in.rows, in.cols);
   const std::size_t tiles_a_row = t.cols.count(in.cols);
   statistics total;
-  for (std::size_t r = 0; r < in.rows; ++r) {
+  for (std::size_t r = 0; r < in.rows && in.cols != 0; ++r) {
     simd::row_losses row;
     const descale* descales = q.descales + t.rows.tile(r) * tiles_a_row;
     for (std::size_t c0 = 0, c1 = 0; c0 < in.cols; c0 = c1) {

@@ -94,8 +94,8 @@ enum class scaling : unsigned char {
 //   1. NaN and infinity: `on_nonfinite`.
 //   2. amax is raised to `floor` and lowered to `cap`.
 //   3. amax = 0: the descale is `zero` (and goes on at step 5), the codes are zeros that keep their sign.
-//   4. descale = amax / largest * 2^margin, to the nearest float; e8m0_floor, _ceil and _even: as their line says, times
-//      2^margin, without `largest`.
+//   4. descale = amax / largest * 2^margin, to the nearest float; e8m0_floor, _ceil and _even: as their line says,
+//      times 2^margin, without `largest`.
 //   5. Clamped to 2^-126..2^126, so that it and its reciprocal are normal floats: neither a tiny amax nor flushing to
 //      zero makes it 0 or infinite. An amax below largest * 2^-126 then does not reach the top of the format.
 //   6. Rounded to `form`; a form with less range clamps to its least and largest positive value.
@@ -209,11 +209,12 @@ OCTET_INLINE constexpr float round_to_form(float d, descale_form form) {
 
 }  // namespace detail
 
-// The descale of a group of values to be stored as F. amax: its largest magnitude, as octet::amax gives it (NaN or
-// infinity: propagated). The result is finite and above zero unless amax is not finite: then it is NaN.
+// The descale of a group of values to be stored as F. amax: its largest magnitude, as octet::amax gives it (a sign is
+// ignored; NaN or infinity: propagated). The result is finite and above zero unless amax is not finite: then it is NaN.
 template <class F>
 [[nodiscard]] OCTET_INLINE constexpr group_scale scale_of(float amax, const scale_rule& rule) {
   static_assert(F::is_signed, "E8M0 holds scales, not scaled values");
+  amax = bit_cast<float>(bit_cast<std::uint32_t>(amax) & (float_traits<float>::sign_mask - 1));
   if (bit_cast<std::uint32_t>(amax) >= float_traits<float>::infinity) {
     const float nan = bit_cast<float>(float_traits<float>::sign_mask - 1);
     return {descale(nan), scale(nan), true};

@@ -71,7 +71,7 @@ class statistics {
   std::size_t not_finite = 0;  // NaN and infinities in the input
   std::size_t clipped = 0;     // finite inputs that would have overflowed in nonfinite mode
   std::size_t flushed = 0;     // nonzero inputs whose code is a zero
-  std::size_t poisoned = 0;    // finite inputs that decode to NaN or infinity (a NaN's group, nonfinite::propagate)
+  std::size_t poisoned = 0;    // finite inputs that decode to NaN or infinity: a NaN's group, or float's own overflow
   std::size_t compared = 0;    // inputs that are finite, not zero and not poisoned: what the errors are taken over
 
   OCTET_HOST_INLINE statistics() {}

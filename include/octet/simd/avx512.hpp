@@ -33,11 +33,6 @@ inline constexpr int truncate = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 inline constexpr int least_magnitude = 0b0010,
                      greatest_magnitude = 0b0011;  // vrangeps: by magnitude, with the sign of x
 
-template <class T>
-inline constexpr bool is_bfloat16 = sizeof(T) == 2 && float_traits<T>::mantissa_bits == 7;
-template <class T>
-inline constexpr bool is_vector_source = !std::is_same_v<T, double>;
-
 // -- Memory ---------------------------------------------------------------------------------------------------------
 
 // The lanes of 64 elements that lie within n, 16 at a time.
@@ -259,38 +254,40 @@ OCTET_ROW void decode(const F* in, T* out, std::size_t n) {
 
 // -- Reduction ------------------------------------------------------------------------------------------------------
 
+// The larger magnitudes of a vector of values (as many of them as `lanes` has bits; the others are not read) and
+// `largest`.
+template <class T>
+OCTET_ROW_INLINE __m512i larger(__m512i largest, const T* in, std::uint32_t lanes) {
+  if constexpr (sizeof(T) == 4)
+    return _mm512_max_epu32(largest, _mm512_and_si512(_mm512_maskz_loadu_epi32(static_cast<__mmask16>(lanes), in),
+                                                      _mm512_set1_epi32(0x7FFFFFFF)));
+  else
+    return _mm512_max_epu16(largest, _mm512_and_si512(_mm512_maskz_loadu_epi16(lanes, in), _mm512_set1_epi16(0x7FFF)));
+}
+
 template <class T>
 OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n) {
   if constexpr (!is_vector_source<T>) {
     return scalar::amax(in, n);
   } else {
     constexpr std::size_t lanes = 64 / sizeof(T);
-    __m512i largest[4] = {};
-    for (std::size_t i = 0; i < n; i += 4 * lanes)
-      for (std::size_t k = 0; k < 4; ++k) {
-        const std::size_t at = i + k * lanes, left = at < n ? n - at : 0;
-        const std::uint32_t mask = left >= lanes ? static_cast<std::uint32_t>(~std::uint64_t{0} >> (64 - lanes))
-                                                 : static_cast<std::uint32_t>((std::uint64_t{1} << left) - 1);
-        const T* p = left != 0 ? in + at : in;
-        if constexpr (sizeof(T) == 4) {
-          const __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), p),
-                                             _mm512_set1_epi32(0x7FFFFFFF));
-          largest[k] = _mm512_max_epu32(largest[k], a);
-        } else {
-          const __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi16(mask, p), _mm512_set1_epi16(0x7FFF));
-          largest[k] = _mm512_max_epu16(largest[k], a);
-        }
-      }
+    constexpr std::uint32_t all = static_cast<std::uint32_t>(~std::uint64_t{0} >> (64 - lanes));
+    __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+    std::size_t i = 0;
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      a = larger(a, in + i, all);
+      b = larger(b, in + i + lanes, all);
+      c = larger(c, in + i + 2 * lanes, all);
+      d = larger(d, in + i + 3 * lanes, all);
+    }
+    for (; i + lanes <= n; i += lanes) a = larger(a, in + i, all);
+    if (i < n) b = larger(b, in + i, (std::uint32_t{1} << (n - i)) - 1);
     if constexpr (sizeof(T) == 4) {
-      const __m512i all =
-          _mm512_max_epu32(_mm512_max_epu32(largest[0], largest[1]), _mm512_max_epu32(largest[2], largest[3]));
-      return _mm512_reduce_max_epu32(all);
+      return _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_max_epu32(a, b), _mm512_max_epu32(c, d)));
     } else {
-      const __m512i all =
-          _mm512_max_epu16(_mm512_max_epu16(largest[0], largest[1]), _mm512_max_epu16(largest[2], largest[3]));
-      const __m512i wide =
-          _mm512_max_epu32(_mm512_srli_epi32(all, 16), _mm512_and_si512(all, _mm512_set1_epi32(0xFFFF)));
-      return static_cast<exact::bits_of<T>>(_mm512_reduce_max_epu32(wide));
+      const __m512i words = _mm512_max_epu16(_mm512_max_epu16(a, b), _mm512_max_epu16(c, d));
+      const __m512i low = _mm512_and_si512(words, _mm512_set1_epi32(0xFFFF)), high = _mm512_srli_epi32(words, 16);
+      return static_cast<exact::bits_of<T>>(_mm512_reduce_max_epu32(_mm512_max_epu32(low, high)));
     }
   }
 }
@@ -302,17 +299,13 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
 
-// A scale the vectors take: far from the ends of the float range, so that nothing below under- or overflows.
-OCTET_HOST_INLINE bool is_moderate(float x) { return (bit_cast<std::uint32_t>(x) >> 23) - (127 - 40) < 80u; }
-
 // The floats nearest to x / d, given d and r, the float nearest to 1 / d, 2^-40 <= d <= 2^40. With q = x r, off by at
 // most two units of the last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly
-// (Markstein 1990, theorem 1: r is the correctly rounded reciprocal). The magnitude of x is first brought between
-// 2^-70, whose code is zero all the same, and 2^100, which saturates all the same, so every step is normal; NaN is
-// taken care of by its x.
+// (Markstein 1990, theorem 1: r is the correctly rounded reciprocal). The magnitude is first brought between 2^-70 and
+// 2^80 (is_moderate), so every step is normal; NaN is taken care of by its x.
 OCTET_ROW_INLINE __m512 divide16(__m512 x, __m512 d, __m512 r) {
   const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
-  const __m512 a = _mm512_range_ps(raised, _mm512_set1_ps(0x1p100f), least_magnitude);
+  const __m512 a = _mm512_range_ps(raised, _mm512_set1_ps(0x1p80f), least_magnitude);
   const __m512 q = _mm512_mul_round_ps(a, r, nearest);
   const __m512 rest = _mm512_fnmadd_round_ps(q, d, a, nearest);
   return _mm512_fmadd_round_ps(rest, r, q, nearest);
@@ -341,12 +334,16 @@ OCTET_ROW_INLINE void quantize_all(const T* in, F* out, std::size_t n, float sto
 
 template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
-  if (!is_moderate(s.stored.value()) || !is_moderate(s.multiplier.value()))
-    scalar::quantize(in, out, n, s);
-  else if (s.divides)
-    quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
-  else
-    quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    if (is_moderate(s.stored.value()) && is_moderate(s.multiplier.value())) {
+      if (s.divides)
+        quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
+      else
+        quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
+      return;
+    }
+  }
+  scalar::quantize(in, out, n, s);
 }
 
 template <class F, class T>
@@ -356,7 +353,7 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, const group_sca
 
 template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
     if (is_moderate(d.value())) {  // the product is then a normal float, or zero, infinite or NaN as its code is
       for (std::size_t i = 0; i < n; i += 64) {
         const span64 s(n - i);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "avx2.hpp"
 #include "avx512.hpp"
 #include "scalar.hpp"
 
@@ -15,7 +16,7 @@ struct row_list {
   static constexpr std::size_t count = sizeof...(Rows);
 };
 #if OCTET_X86_64
-using rows = row_list<avx512::row, scalar::row>;
+using rows = row_list<avx512::row, avx2::row, scalar::row>;
 #else
 using rows = row_list<scalar::row>;
 #endif

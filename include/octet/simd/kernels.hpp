@@ -42,6 +42,24 @@ struct scaled_conversion {
   void (*measure)(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums);
 };
 
+// -- What the vector rows share -------------------------------------------------------------------------------------
+
+template <class T>
+inline constexpr bool is_bfloat16 = sizeof(T) == 2 && float_traits<T>::mantissa_bits == 7;
+template <class T>
+inline constexpr bool is_float16 = sizeof(T) == 2 && float_traits<T>::mantissa_bits == 10;
+template <class T>
+inline constexpr bool is_vector_source = std::is_same_v<T, float> || is_bfloat16<T> || is_float16<T>;
+
+// A scale from 2^-40 to 2^40, and a format far inside float's range: what the vectors quantize with. Magnitudes are
+// brought between 2^-70 and 2^80 first: 2^-70 * 2^40 is below half a unit, 2^80 * 2^-40 above the largest value, so the
+// codes stay the same; and every product, quotient and remainder on the way is then a normal float, as is a unit times
+// 2^-40.
+OCTET_HOST_INLINE bool is_moderate(float x) { return (bit_cast<std::uint32_t>(x) >> 23) - (127 - 40) < 80u; }
+template <class F>
+inline constexpr bool is_moderate_format = F::least_exponent - F::mantissa_bits > -29 &&
+                                           (1 << F::exponent_bits) - F::bias < 40;
+
 }  // namespace simd
 }  // namespace v0
 }  // namespace octet

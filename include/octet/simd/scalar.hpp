@@ -40,20 +40,20 @@ OCTET_HOST_INLINE constexpr std::int32_t choose(std::int32_t mask, std::int32_t 
 template <class F>
 OCTET_HOST_INLINE std::uint32_t nearest_code(std::uint32_t bits, std::int32_t too_large) {
   using S = float_traits<float>;
-  using I =
+  using word =
       std::int32_t;  // every number here is below 2^31, and machines without unsigned vector compares have signed ones
   constexpr int up = S::mantissa_bits - F::mantissa_bits;
-  constexpr I least = (F::least_exponent + S::bias) << S::mantissa_bits;
-  constexpr I largest = static_cast<I>(detail::decode_bits(F::from_bits(F::max_code)));
-  constexpr I infinity = static_cast<I>(S::infinity);
-  constexpr I beyond = F::has_infinity ? F::infinity_code : F::nan_code, nan = F::nan_code;
-  const I a = static_cast<I>(bits & (S::sign_mask - 1));
-  const I sign = static_cast<I>((bits & S::sign_mask) >> (32 - F::width));
-  const I clamped = a - positive_part(a - largest);
-  const I m = (least + positive_part(clamped - least)) & infinity;
-  const I addend = m + (up << S::mantissa_bits);
-  const I sum = bit_cast<I>(bit_cast<float>(clamped) + bit_cast<float>(addend));
-  I code = sum - addend + ((m - least) >> up);
+  constexpr word least = (F::least_exponent + S::bias) << S::mantissa_bits;
+  constexpr word largest = static_cast<word>(detail::decode_bits(F::from_bits(F::max_code)));
+  constexpr word infinity = static_cast<word>(S::infinity);
+  constexpr word beyond = F::has_infinity ? F::infinity_code : F::nan_code, nan = F::nan_code;
+  const word a = static_cast<word>(bits & (S::sign_mask - 1));
+  const word sign = static_cast<word>((bits & S::sign_mask) >> (32 - F::width));
+  const word clamped = a - positive_part(a - largest);
+  const word m = (least + positive_part(clamped - least)) & infinity;
+  const word addend = m + (up << S::mantissa_bits);
+  const word sum = bit_cast<word>(bit_cast<float>(clamped) + bit_cast<float>(addend));
+  word code = sum - addend + ((m - least) >> up);
   code |= F::has_negative_zero ? sign : sign & all_ones_if_negative(-code);
   code = choose(all_ones_if_negative(too_large - 1 - a), beyond | sign, code);
   code = choose(all_ones_if_negative(infinity - a), nan, code);
