@@ -11,8 +11,9 @@
 namespace octet {
 inline namespace v0 {
 
-// The exact decimal value, without trailing zeros: "448", "0.0009765625", "-0", "nan", "-inf" (E8M0 beyond 17 digits:
-// rounded to those). decode and std::strtod take it back to the same code.
+// The exact decimal value, without trailing zeros: "448", "0.001953125", "-0", "nan", "-inf" (17 digits where the value
+// has more, as E8M0's can). The decimal point is that of the C locale in force (LC_NUMERIC). decode and std::strtod
+// take the text back to the same code.
 template <class F, std::enable_if_t<is_fp8_v<F>, int> = 0>
 OCTET_HOST_INLINE std::string to_string(F x) {
   if (isnan(x)) return "nan";
