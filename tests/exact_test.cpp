@@ -31,13 +31,15 @@ constexpr std::uint32_t corners[] = {0x00000000, 0x00000001, 0x00000002, 0x00000
 bool same(float a, float b) { return std::isnan(b) ? std::isnan(a) : bits(a) == bits(b); }
 
 // The machine must not keep more digits than float has, nor fuse.
-float multiply(volatile float a, volatile float b) {
-  const volatile float c = a * b;
-  return c;
+float multiply(float a, float b) {
+  const volatile float x = a, y = b;
+  const volatile float result = x * y;
+  return result;
 }
-float divide(volatile float a, volatile float b) {
-  const volatile float c = a / b;
-  return c;
+float divide(float a, float b) {
+  const volatile float x = a, y = b;
+  const volatile float result = x / y;
+  return result;
 }
 
 // Within one unit of the last place of a result below 2^-126, as quotient promises there.
