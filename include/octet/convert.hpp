@@ -66,8 +66,7 @@ OCTET_INLINE constexpr F encode_bits(exact::bits_of<Source> bits, overflow o, Di
   return F::from_bits(static_cast<std::uint8_t>(code));
 }
 
-// A double whose origin a compiler does not know: under the most aggressive flags one takes (long double)(double)x for
-// x.
+// A double whose origin a compiler does not know: under the most aggressive flags (long double)(double)x is x to it.
 OCTET_HOST_INLINE double opaque(double x) {
   const volatile double stored = x;
   return stored;

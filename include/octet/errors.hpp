@@ -42,8 +42,8 @@ namespace detail {
 #endif
 }
 
-// Reports "octet::<where>: <what> <got> <wrong> <limit>": "octet::quantize_into: input row_stride 3 is less than cols
-// 4".
+// Reports "octet::<where>: <what> <got> <wrong> <limit>", such as
+// "octet::quantize_into: input row_stride 3 is less than cols 4".
 [[noreturn]] OCTET_COLD void fail(const char* where, const char* what, std::size_t got, const char* wrong,
                                   std::size_t limit) {
   char message[256];

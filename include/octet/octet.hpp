@@ -24,7 +24,7 @@
 //   - E4M3 and E5M2 have the bytes of NVIDIA's cuda_fp8.h, for every source type and both overflow modes.
 //   - No dependency beyond the standard library, no compiler flag, nothing at start-up, no allocation except in
 //     quantize() (which returns its memory), no threads. Works with -fno-exceptions -fno-rtti, -ffast-math, any
-//     rounding mode and flush-to-zero: the bytes are the same.
+//     rounding mode and flush-to-zero: the bytes are the same (arithmetic.hpp says where it is the exception).
 //   - Translation units with different flags link: nothing one unit compiled is called from another.
 //   - fp8.hpp, limits.hpp and convert.hpp include no heavy header; take them alone where compile time counts.
 #pragma once
