@@ -105,6 +105,20 @@ OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::siz
   }
 }
 
+// Calls visit.run(tile, next) for every tile of a tiling one row high, in the order of memory; after the last tile comes
+// an empty one.
+template <class Visitor>
+OCTET_HOST_INLINE void for_each_run(const tiling& t, std::size_t rows, std::size_t cols, Visitor& visit) {
+  block b{0, 0, 1, 0, t.cols.end(0, cols)};
+  while (b.r0 < rows && cols != 0) {
+    block next{b.number + 1, b.r0, b.r1, b.c1, b.c1};
+    if (b.c1 == cols) next = {b.number + 1, b.r1, b.r1 + 1, 0, 0};
+    if (next.r0 < rows) next.c1 = t.cols.end(t.cols.tile(next.c0), cols);
+    visit.run(b, next.r0 < rows ? next : block{b.number, b.r0, b.r1, b.c1, b.c1});
+    b = next;
+  }
+}
+
 // The codes of a tile whose scales are known.
 template <class F, class T>
 struct encode_tiles {
@@ -115,7 +129,7 @@ struct encode_tiles {
   OCTET_HOST_INLINE void tile(const block& b, group_scale s) const {
     for (std::size_t r = b.r0; r < b.r1; ++r) kernels.quantize(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
   }
-  OCTET_HOST_INLINE void columns(const block& b, const group_scale* s) const {
+  OCTET_HOST_INLINE void columns(const block& b, simd::group_scales s) const {
     for (std::size_t r = b.r0; r < b.r1; ++r)
       kernels.quantize_each(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
   }
@@ -128,6 +142,7 @@ struct quantize_found {
   const scale_rule& rule;
   descale* descales;
   std::size_t not_finite;
+  exact::bits_of<T> ahead;  // the largest magnitude of the next run
 
   // The scale of a tile from the bits of its largest magnitude; NaN and infinity take a second look.
   OCTET_HOST_INLINE group_scale scale_from(exact::bits_of<T> largest, const block& b) {
@@ -149,15 +164,25 @@ struct quantize_found {
     encode.tile(b, s);
   }
 
+  // Tiles one row high: each is quantized while the amax of the next is found.
+  OCTET_HOST_INLINE void run(const block& b, const block& next) {
+    if (b.number == 0) ahead = kernels.amax(encode.in.row(b.r0) + b.c0, b.width());
+    const group_scale s = scale_from(ahead, b);
+    descales[b.number] = s.stored;
+    ahead = encode.kernels.quantize_and_amax(encode.in.row(b.r0) + b.c0, encode.codes.row(b.r0) + b.c0, b.width(), s,
+                                             encode.in.row(next.r0) + next.c0, next.width());
+  }
+
   OCTET_HOST_INLINE void columns(const block& b) {
     exact::bits_of<T> largest[columns_at_once] = {};
-    group_scale scales[columns_at_once];
+    scale multipliers[columns_at_once];
     for (std::size_t r = b.r0; r < b.r1; ++r) kernels.amax_each(encode.in.row(r) + b.c0, largest, b.width());
     for (std::size_t i = 0; i < b.width(); ++i) {
-      scales[i] = scale_from(largest[i], {b.number + i, b.r0, b.r1, b.c0 + i, b.c0 + i + 1});
-      descales[b.number + i] = scales[i].stored;
+      const group_scale s = scale_from(largest[i], {b.number + i, b.r0, b.r1, b.c0 + i, b.c0 + i + 1});
+      descales[b.number + i] = s.stored;
+      multipliers[i] = s.multiplier;
     }
-    encode.columns(b, scales);
+    encode.columns(b, {descales + b.number, multipliers, rule.on_the_way_in == scaling::divide});
   }
 };
 
@@ -169,9 +194,9 @@ struct quantize_given {
 
   OCTET_HOST_INLINE void tile(const block& b) const { encode.tile(b, scale_of(descales[b.number], how)); }
   OCTET_HOST_INLINE void columns(const block& b) const {
-    group_scale scales[columns_at_once];
-    for (std::size_t i = 0; i < b.width(); ++i) scales[i] = scale_of(descales[b.number + i], how);
-    encode.columns(b, scales);
+    scale multipliers[columns_at_once];
+    for (std::size_t i = 0; i < b.width(); ++i) multipliers[i] = scale_of(descales[b.number + i], how).multiplier;
+    encode.columns(b, {descales + b.number, multipliers, how == scaling::divide});
   }
 };
 
@@ -205,7 +230,8 @@ OCTET_HOST_INLINE void require_finite(const char* where, const matrix_view<const
 
 // Descales found. in: [rows, cols]. codes: [rows, cols]. descales: descale_count(granularity, rows, cols), written.
 // Each tile's descale is scale_of<F>(its amax, rule); its codes are its values scaled as rule.on_the_way_in says. A
-// tile is read twice, and with nonfinite::reject the matrix once more before. Returns the number of NaN and infinite
+// tile is read twice (one that fits in the cache comes from memory once), and with nonfinite::reject the matrix once
+// more before. Returns the number of NaN and infinite
 // values. Source: OCP OFP8 1.0 (codes), OCP MX 1.0 6.3 (shared power-of-two scales).
 template <class F, class T, class Granularity>
 OCTET_HOST_INLINE std::size_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
@@ -221,8 +247,12 @@ OCTET_HOST_INLINE std::size_t quantize_into(matrix_view<T> in, const Granularity
   detail::require_apart(where, "the descale array at a distance of", codes, descales, descale_bytes);
   if (rule.on_nonfinite == nonfinite::reject) detail::require_finite<Value>(where, in);
   detail::quantize_found<F, Value> visit{
-      {in, codes, simd::scales<F, Value>()}, simd::reduces<Value>(), rule, descales, 0};
-  detail::for_each_tile(granularity.tiles(in.rows, in.cols), in.rows, in.cols, visit);
+      {in, codes, simd::scales<F, Value>()}, simd::reduces<Value>(), rule, descales, 0, 0};
+  const tiling t = granularity.tiles(in.rows, in.cols);
+  if (t.rows.size == 1 && t.cols.size != 1)
+    detail::for_each_run(t, in.rows, in.cols, visit);
+  else
+    detail::for_each_tile(t, in.rows, in.cols, visit);
   return visit.not_finite;
 }
 

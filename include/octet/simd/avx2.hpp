@@ -397,7 +397,14 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
 }
 
 template <class F, class T>
-OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, const group_scale* s) {
+OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
+                                              std::size_t next_n) {
+  avx2::quantize(in, out, n, s);
+  return avx2::amax(next, next_n);
+}
+
+template <class F, class T>
+OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
   scalar::quantize_each(in, out, n, s);
 }
 
@@ -439,9 +446,9 @@ struct row {
   template <class T>
   static constexpr reduction<T> reduces = {&avx2::amax<T>, &avx2::amax_each<T>};
   template <class F, class T>
-  static constexpr scaled_conversion<F, T> scales = {&avx2::quantize<F, T>, &avx2::quantize_each<F, T>,
-                                                     &avx2::dequantize<F, T>, &avx2::dequantize_each<F, T>,
-                                                     &avx2::measure<F, T>};
+  static constexpr scaled_conversion<F, T> scales = {&avx2::quantize<F, T>,        &avx2::quantize_and_amax<F, T>,
+                                                     &avx2::quantize_each<F, T>,   &avx2::dequantize<F, T>,
+                                                     &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
 };
 
 }  // namespace avx2

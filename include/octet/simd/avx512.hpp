@@ -347,7 +347,14 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
 }
 
 template <class F, class T>
-OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, const group_scale* s) {
+OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
+                                              std::size_t next_n) {
+  avx512::quantize(in, out, n, s);
+  return avx512::amax(next, next_n);
+}
+
+template <class F, class T>
+OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
   scalar::quantize_each(in, out, n, s);
 }
 
@@ -394,9 +401,9 @@ struct row {
   template <class T>
   static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::amax_each<T>};
   template <class F, class T>
-  static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>, &avx512::quantize_each<F, T>,
-                                                     &avx512::dequantize<F, T>, &avx512::dequantize_each<F, T>,
-                                                     &avx512::measure<F, T>};
+  static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>,        &avx512::quantize_and_amax<F, T>,
+                                                     &avx512::quantize_each<F, T>,   &avx512::dequantize<F, T>,
+                                                     &avx512::dequantize_each<F, T>, &avx512::measure<F, T>};
 };
 
 }  // namespace avx512

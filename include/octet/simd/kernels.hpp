@@ -23,6 +23,13 @@ struct reduction {
   void (*amax_each)(const T* in, exact::bits_of<T>* amax, std::size_t n);  // amax[i] = max(amax[i], |in[i]|)
 };
 
+// One group_scale an element, all of which divide or none.
+struct group_scales {
+  const descale* stored;
+  const scale* multipliers;
+  bool divides;
+};
+
 // What a row of a matrix adds to the statistics. The sums run in 8 lanes, element number i of the row in lane i % 8.
 struct row_losses {
   std::size_t not_finite = 0, clipped = 0, flushed = 0, poisoned = 0, compared = 0;
@@ -35,7 +42,10 @@ struct row_losses {
 template <class F, class T>
 struct scaled_conversion {
   void (*quantize)(const T* in, F* out, std::size_t n, group_scale s);
-  void (*quantize_each)(const T* in, F* out, std::size_t n, const group_scale* s);  // one an element
+  // The same, and meanwhile the amax of the run that is quantized next: so each run comes from memory once.
+  exact::bits_of<T> (*quantize_and_amax)(const T* in, F* out, std::size_t n, group_scale s, const T* next,
+                                         std::size_t next_n);
+  void (*quantize_each)(const T* in, F* out, std::size_t n, group_scales s);
   void (*dequantize)(const F* in, T* out, std::size_t n, descale d);
   void (*dequantize_each)(const F* in, T* out, std::size_t n, const descale* d);  // one an element
   // Adds elements first, first + 1, ... of a row.

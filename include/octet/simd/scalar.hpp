@@ -202,12 +202,19 @@ OCTET_LOCAL void quantize(const T* in, F* out, std::size_t n, group_scale s) {
 }
 
 template <class F, class T>
-OCTET_LOCAL void quantize_each(const T* in, F* out, std::size_t n, const group_scale* s) {
+OCTET_LOCAL exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
+                                                std::size_t next_n) {
+  scalar::quantize(in, out, n, s);
+  return scalar::amax(next, next_n);
+}
+
+template <class F, class T>
+OCTET_LOCAL void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
   constexpr std::size_t at_once = 64;
   double factors[at_once];
   for (std::size_t i = 0; i < n; i += at_once) {
     const std::size_t count = n - i < at_once ? n - i : at_once;
-    for (std::size_t k = 0; k < count; ++k) factors[k] = factor_of(s[i + k]);
+    for (std::size_t k = 0; k < count; ++k) factors[k] = factor_of({s.stored[i + k], s.multipliers[i + k], s.divides});
     encode_values(values_scaled_each<T>{in + i, factors}, out + i, count, overflow::saturate);
   }
 }
@@ -269,9 +276,9 @@ struct row {
   template <class T>
   static constexpr reduction<T> reduces = {&scalar::amax<T>, &scalar::amax_each<T>};
   template <class F, class T>
-  static constexpr scaled_conversion<F, T> scales = {&scalar::quantize<F, T>, &scalar::quantize_each<F, T>,
-                                                     &scalar::dequantize<F, T>, &scalar::dequantize_each<F, T>,
-                                                     &scalar::measure<F, T>};
+  static constexpr scaled_conversion<F, T> scales = {&scalar::quantize<F, T>,        &scalar::quantize_and_amax<F, T>,
+                                                     &scalar::quantize_each<F, T>,   &scalar::dequantize<F, T>,
+                                                     &scalar::dequantize_each<F, T>, &scalar::measure<F, T>};
 };
 
 }  // namespace scalar
