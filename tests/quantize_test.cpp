@@ -272,11 +272,11 @@ void compare_rows(std::uint64_t seed, tally& results) {
     for (octet::scaling how : {octet::scaling::divide, octet::scaling::multiply}) {
       const octet::group_scale s = octet::scale_of(d, how);
       std::vector<F> wanted(n), got(n + 1, F::from_bits(1));
-      simd::scalar::quantize<F, T>(x.data(), wanted.data(), n, s);
+      simd::scalar::quantize<F, T>(x.data(), wanted.data(), n, s, false);
       for (std::size_t row = 0; row < simd::row_count; ++row) {
         if (!simd::row_runs_here(row)) continue;
         simd::pick_row(row);
-        simd::scales<F, T>().quantize(x.data(), got.data(), n, s);
+        simd::scales<F, T>().quantize(x.data(), got.data(), n, s, false);
         for (std::size_t i = 0; i < n; ++i)
           results.expect(got[i].bits() == wanted[i].bits(),
                          [&] { return difference(simd::row_name(row), i, got[i].bits(), wanted[i].bits()); });

@@ -6,6 +6,7 @@
 
 #include "random.hpp"
 #include "scale.hpp"
+#include "simd/cache.hpp"
 #include "simd/dispatch.hpp"
 
 namespace octet {
@@ -37,7 +38,7 @@ OCTET_HOST_INLINE void encode(const T* in, F* out, std::size_t n, overflow o = o
                               rounding r = F::default_rounding) {
   detail::require_arrays("encode", in, out, n);
   if (r == F::default_rounding)
-    simd::converts<F, T>().encode(in, out, n, o);
+    simd::converts<F, T>().encode(in, out, n, o, simd::streams(n * (sizeof(T) + 1)));
   else
     for (std::size_t i = 0; i < n; ++i) out[i] = octet::encode<F>(in[i], o, r);
 }
@@ -61,7 +62,7 @@ OCTET_HOST_INLINE void encode_stochastic(const T* in, F* out, std::size_t n, std
 template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_float_v<T>, int> = 0>
 OCTET_HOST_INLINE void decode(const F* in, T* out, std::size_t n) {
   detail::require_arrays("decode", in, out, n);
-  simd::converts<F, T>().decode(in, out, n);
+  simd::converts<F, T>().decode(in, out, n, simd::streams(n * (sizeof(T) + 1)));
 }
 
 namespace detail {
@@ -111,7 +112,7 @@ template <class T, std::enable_if_t<is_float_v<T>, int> = 0>
                                                           nonfinite policy = nonfinite::propagate) {
   using S = float_traits<T>;
   detail::require_pointer("amax", "input", in, n, "values");
-  const auto largest = n == 0 ? typename S::bits_type{0} : simd::reduces<T>().amax(in, n);
+  const auto largest = n == 0 ? typename S::bits_type{0} : simd::reduces<T>().amax(in, n, simd::streams(n * sizeof(T)));
   if (largest < S::infinity) return detail::to_source(S::from_bits(largest));
   detail::magnitudes<T> m;
   m.add(in, n);

@@ -76,6 +76,23 @@ OCTET_HOST_INLINE void require_apart(const char* where, const char* what, const 
 
 // -- A walk over the tiles ------------------------------------------------------------------------------------------
 
+// Whether work on all elements of a matrix, in and out, is larger than the last-level cache.
+template <class A, class B>
+OCTET_HOST_INLINE bool streams(const matrix_view<A>& m, const matrix_view<B>&) {
+  return simd::streams(m.rows * m.cols * (sizeof(A) + sizeof(B)));
+}
+
+// A matrix in one tile, without gaps between its rows, is one long row.
+template <class A, class B>
+OCTET_HOST_INLINE void join_rows(tiling& t, matrix_view<A>& a, matrix_view<B>& b) {
+  if (a.row_stride != a.cols || b.row_stride != b.cols || t.rows.count(a.rows) != 1 || t.cols.count(a.cols) != 1)
+    return;
+  const std::size_t n = a.rows * a.cols;
+  a = {a.data, 1, n};
+  b = {b.data, 1, n};
+  t = per_tensor{}.tiles(1, n);
+}
+
 // Tiles one column wide are worked on in runs of so many neighbours, so that memory is read along its rows.
 inline constexpr std::size_t columns_at_once = 256;
 
@@ -125,9 +142,11 @@ struct encode_tiles {
   matrix_view<const T> in;
   matrix_view<F> codes;
   const simd::scaled_conversion<F, T>& kernels;
+  bool streams;
 
   OCTET_HOST_INLINE void tile(const block& b, group_scale s) const {
-    for (std::size_t r = b.r0; r < b.r1; ++r) kernels.quantize(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
+    for (std::size_t r = b.r0; r < b.r1; ++r)
+      kernels.quantize(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s, streams);
   }
   OCTET_HOST_INLINE void columns(const block& b, simd::group_scales s) const {
     for (std::size_t r = b.r0; r < b.r1; ++r)
@@ -156,7 +175,7 @@ struct quantize_found {
   OCTET_HOST_INLINE void tile(const block& b) {
     exact::bits_of<T> largest = 0;
     for (std::size_t r = b.r0; r < b.r1; ++r) {
-      const exact::bits_of<T> row = kernels.amax(encode.in.row(r) + b.c0, b.width());
+      const exact::bits_of<T> row = kernels.amax(encode.in.row(r) + b.c0, b.width(), encode.streams);
       largest = row > largest ? row : largest;
     }
     const group_scale s = scale_from(largest, b);
@@ -166,11 +185,12 @@ struct quantize_found {
 
   // Tiles one row high: each is quantized while the amax of the next is found.
   OCTET_HOST_INLINE void run(const block& b, const block& next) {
-    if (b.number == 0) ahead = kernels.amax(encode.in.row(b.r0) + b.c0, b.width());
+    if (b.number == 0) ahead = kernels.amax(encode.in.row(b.r0) + b.c0, b.width(), encode.streams);
     const group_scale s = scale_from(ahead, b);
     descales[b.number] = s.stored;
+    if (next.width() == 0) return encode.tile(b, s);
     ahead = encode.kernels.quantize_and_amax(encode.in.row(b.r0) + b.c0, encode.codes.row(b.r0) + b.c0, b.width(), s,
-                                             encode.in.row(next.r0) + next.c0, next.width());
+                                             encode.in.row(next.r0) + next.c0, next.width(), encode.streams);
   }
 
   OCTET_HOST_INLINE void columns(const block& b) {
@@ -205,11 +225,12 @@ struct dequantize_tiles {
   matrix_view<const F> codes;
   matrix_view<T> out;
   const simd::scaled_conversion<F, T>& kernels;
+  bool streams;
   const descale* descales;
 
   OCTET_HOST_INLINE void tile(const block& b) const {
     for (std::size_t r = b.r0; r < b.r1; ++r)
-      kernels.dequantize(codes.row(r) + b.c0, out.row(r) + b.c0, b.width(), descales[b.number]);
+      kernels.dequantize(codes.row(r) + b.c0, out.row(r) + b.c0, b.width(), descales[b.number], streams);
   }
   OCTET_HOST_INLINE void columns(const block& b) const {
     for (std::size_t r = b.r0; r < b.r1; ++r)
@@ -222,7 +243,7 @@ template <class T>
 OCTET_HOST_INLINE void require_finite(const char* where, const matrix_view<const T>& in) {
   magnitudes<T> m;
   for (std::size_t r = 0; r < in.rows && in.cols != 0; ++r)
-    if (simd::reduces<T>().amax(in.row(r), in.cols) >= float_traits<T>::infinity) m.add(in.row(r), in.cols);
+    if (simd::reduces<T>().amax(in.row(r), in.cols, false) >= float_traits<T>::infinity) m.add(in.row(r), in.cols);
   if (m.not_finite != 0) reject(where, m.not_finite);
 }
 
@@ -246,9 +267,11 @@ OCTET_HOST_INLINE std::size_t quantize_into(matrix_view<T> in, const Granularity
   detail::require_apart(where, "the descale array at a distance of", in, descales, descale_bytes);
   detail::require_apart(where, "the descale array at a distance of", codes, descales, descale_bytes);
   if (rule.on_nonfinite == nonfinite::reject) detail::require_finite<Value>(where, in);
+  tiling t = granularity.tiles(in.rows, in.cols);
+  const bool streams = detail::streams(in, codes);
+  detail::join_rows(t, in, codes);
   detail::quantize_found<F, Value> visit{
-      {in, codes, simd::scales<F, Value>()}, simd::reduces<Value>(), rule, descales, 0, 0};
-  const tiling t = granularity.tiles(in.rows, in.cols);
+      {in, codes, simd::scales<F, Value>(), streams}, simd::reduces<Value>(), rule, descales, 0, 0};
   if (t.rows.size == 1 && t.cols.size != 1)
     detail::for_each_run(t, in.rows, in.cols, visit);
   else
@@ -270,8 +293,11 @@ OCTET_HOST_INLINE void quantize_into(matrix_view<T> in, const Granularity& granu
   detail::require_usable("quantize_into: descales", descales, count);
   detail::require_apart(where, "output at a distance of", in, codes.data, codes.extent());
   detail::require_apart(where, "the descale array at a distance of", codes, descales, count * sizeof(descale));
-  const detail::quantize_given<F, Value> visit{{in, codes, simd::scales<F, Value>()}, how, descales};
-  detail::for_each_tile(granularity.tiles(in.rows, in.cols), in.rows, in.cols, visit);
+  tiling t = granularity.tiles(in.rows, in.cols);
+  const bool streams = detail::streams(in, codes);
+  detail::join_rows(t, in, codes);
+  const detail::quantize_given<F, Value> visit{{in, codes, simd::scales<F, Value>(), streams}, how, descales};
+  detail::for_each_tile(t, in.rows, in.cols, visit);
 }
 
 // out = code * descale, rounded once to T, to nearest even. out: [rows, cols]. The descales are taken as they are: a
@@ -285,8 +311,12 @@ OCTET_HOST_INLINE void dequantize_into(const quantized_view<F, Granularity>& q, 
   const std::size_t count = descale_count(q.granularity, out.rows, out.cols);
   detail::require_apart(where, "output at a distance of", q.codes, out.data, out.extent() * sizeof(T));
   detail::require_apart(where, "the descale array at a distance of", out, q.descales, count * sizeof(descale));
-  const detail::dequantize_tiles<F, T> visit{q.codes, out, simd::scales<F, T>(), q.descales};
-  detail::for_each_tile(q.granularity.tiles(out.rows, out.cols), out.rows, out.cols, visit);
+  matrix_view<const F> codes = q.codes;
+  tiling t = q.granularity.tiles(out.rows, out.cols);
+  const bool streams = detail::streams(codes, out);
+  detail::join_rows(t, codes, out);
+  const detail::dequantize_tiles<F, T> visit{codes, out, simd::scales<F, T>(), streams, q.descales};
+  detail::for_each_tile(t, out.rows, out.cols, visit);
 }
 
 // What quantizing `in` to `q` lost; `how` says how the values were scaled, for the count of clipped values. The

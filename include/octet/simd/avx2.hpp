@@ -155,13 +155,13 @@ OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n) {
 }
 
 template <class F, class T>
-OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o) {
+OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool streams) {
   if constexpr (!is_vector_source<T>) {
-    scalar::encode(in, out, n, o);
+    scalar::encode(in, out, n, o, streams);
   } else {
     if (n == 0) return;
     if (F::is_signed && !scalar::rounds_to_nearest())
-      scalar::encode(in, out, n, o);
+      scalar::encode(in, out, n, o, streams);
     else if (o == overflow::saturate)
       encode_all<F, true>(in, out, n);
     else
@@ -276,11 +276,11 @@ OCTET_ROW_INLINE void decode_to(const F* in, T* out) {
 }
 
 template <class F, class T>
-OCTET_ROW void decode(const F* in, T* out, std::size_t n) {
+OCTET_ROW void decode(const F* in, T* out, std::size_t n, bool streams) {
   if constexpr (!F::is_signed || !is_vector_source<T>) {
-    scalar::decode(in, out, n);
+    scalar::decode(in, out, n, streams);
   } else {
-    if (n < 16) return scalar::decode(in, out, n);
+    if (n < 16) return scalar::decode(in, out, n, streams);
     for (std::size_t i = 0; i + 16 <= n; i += 16) decode_to(in + i, out + i);
     if (n % 16 != 0) decode_to(in + n - 16, out + n - 16);
   }
@@ -305,12 +305,12 @@ OCTET_ROW_INLINE __m256i larger(__m256i a, __m256i b) {
 }
 
 template <class T>
-OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n) {
+OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
   constexpr std::size_t lanes = 32 / sizeof(T);
   if constexpr (!is_vector_source<T>) {
-    return scalar::amax(in, n);
+    return scalar::amax(in, n, streams);
   } else {
-    if (n < lanes) return scalar::amax(in, n);
+    if (n < lanes) return scalar::amax(in, n, streams);
     __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
     std::size_t i = 0;
     for (; i + 4 * lanes <= n; i += 4 * lanes) {
@@ -382,7 +382,7 @@ OCTET_ROW_INLINE void quantize_all(const T* in, F* out, std::size_t n, float sto
 }
 
 template <class F, class T>
-OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
+OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
     if (n == 0) return;
     if (is_moderate(s.stored.value()) && is_moderate(s.multiplier.value()) && scalar::rounds_to_nearest()) {
@@ -393,14 +393,14 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
       return;
     }
   }
-  scalar::quantize(in, out, n, s);
+  scalar::quantize(in, out, n, s, streams);
 }
 
 template <class F, class T>
 OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
-                                              std::size_t next_n) {
-  avx2::quantize(in, out, n, s);
-  return avx2::amax(next, next_n);
+                                              std::size_t next_n, bool streams) {
+  avx2::quantize(in, out, n, s, streams);
+  return avx2::amax(next, next_n, streams);
 }
 
 template <class F, class T>
@@ -409,7 +409,7 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
 }
 
 template <class F, class T>
-OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d) {
+OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
   if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
     if (n >= 16 && is_moderate(d.value()) && scalar::rounds_to_nearest()) {
       const __m256 factor = _mm256_set1_ps(d.value());
@@ -420,7 +420,7 @@ OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d) {
       }
     }
   }
-  scalar::dequantize(in, out, n, d);
+  scalar::dequantize(in, out, n, d, streams);
 }
 
 template <class F, class T>

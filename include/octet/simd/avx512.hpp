@@ -1,4 +1,4 @@
-// The row of x86-64 machines with AVX-512 F, BW, DQ, VL and VBMI: Ice Lake, Sapphire Rapids, Zen 4 and later.
+// The row of x86-64 machines with AVX-512 (F, BW, DQ, VL, VBMI) and GFNI: Ice Lake, Sapphire Rapids, Zen 4 and later.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -17,7 +17,7 @@
 #endif
 
 // The target of this row, and the two kinds of functions it holds.
-#define OCTET_TARGET __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
+#define OCTET_TARGET __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")))
 #define OCTET_ROW_INLINE OCTET_TARGET __attribute__((always_inline)) inline
 #define OCTET_ROW [[maybe_unused]] OCTET_TARGET static
 
@@ -53,51 +53,254 @@ OCTET_ROW_INLINE __m512 load16(const T* x, __mmask16 lanes) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, x));
 }
 
+OCTET_ROW_INLINE __m256i load_halves(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+
 // The lanes that are NaN, by their class: -ffast-math folds comparisons with NaN, this it knows nothing of.
 OCTET_ROW_INLINE __mmask16 nan16(__m512 x) { return _mm512_fpclass_ps_mask(x, 0x81); }
 
-// 64 codes from four vectors of 32-bit words below 256.
-OCTET_ROW_INLINE __m512i pack64(__m512i a, __m512i b, __m512i c, __m512i d) {
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d)));
+// The lanes where one of two is NaN. In assembly for the same reason: one instruction for two vectors.
+OCTET_ROW_INLINE __mmask16 nan_in_either(__m512 x, __m512 y) {
+  __mmask16 lanes;
+  __asm__("vcmpunordps %2, %1, %0" : "=k"(lanes) : "v"(x), "v"(y));
+  return lanes;
+}
+
+// 64 lanes of bytes from four times 16 lanes of words.
+OCTET_ROW_INLINE __mmask64 join64(__mmask16 a, __mmask16 b, __mmask16 c, __mmask16 d) {
+  return _mm512_kunpackd(_mm512_kunpackw(d, c), _mm512_kunpackw(b, a));
+}
+
+// 64 values as floats, 16 a vector. Written out four times wherever they are made: at -O2 g++ leaves a loop of four a
+// loop, and its array in memory.
+struct floats64 {
+  __m512 at[4];
+};
+template <class T>
+OCTET_ROW_INLINE floats64 load64(const T* x, span64 s) {
+  return {{load16(x, s.part(0)), load16(x + 16, s.part(1)), load16(x + 32, s.part(2)), load16(x + 48, s.part(3))}};
+}
+
+// All of 64 values in the order that is cheapest: bfloat16 as the even and the odd ones of 32, twice.
+template <class T>
+OCTET_ROW_INLINE floats64 load64(const T* x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return {{_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16), _mm512_loadu_ps(x + 32), _mm512_loadu_ps(x + 48)}};
+  } else if constexpr (is_bfloat16<T>) {
+    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
+    const __m512i v = _mm512_loadu_si512(x), w = _mm512_loadu_si512(x + 32);
+    return {{_mm512_castsi512_ps(_mm512_slli_epi32(v, 16)), _mm512_castsi512_ps(_mm512_and_si512(v, upper)),
+             _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)), _mm512_castsi512_ps(_mm512_and_si512(w, upper))}};
+  } else {
+    return {{_mm512_cvtph_ps(load_halves(x)), _mm512_cvtph_ps(load_halves(x + 16)),
+             _mm512_cvtph_ps(load_halves(x + 32)), _mm512_cvtph_ps(load_halves(x + 48))}};
+  }
+}
+
+OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
+  _mm512_mask_storeu_ps(out, s.part(0), x.at[0]);
+  _mm512_mask_storeu_ps(out + 16, s.part(1), x.at[1]);
+  _mm512_mask_storeu_ps(out + 32, s.part(2), x.at[2]);
+  _mm512_mask_storeu_ps(out + 48, s.part(3), x.at[3]);
+}
+
+// -- Walks ----------------------------------------------------------------------------------------------------------
+
+// A kernel writes 64 results from 64 values at a time:
+//   bool quick<Streams>(i)   values i to i + 63; true if none of them needed more care than this takes
+//   void careful(i, span)    whatever the values are, those within the span
+//   void prefetch(i)         the input of values i to i + 63, wherever that is
+// After values that need care (NaN for the most part) a walk stays careful for a while: a branch that goes one way for
+// long costs little, one that NaN here and there decides costs more than the care.
+inline constexpr std::size_t careful_for = 4096;
+
+template <bool Streams, class Kernel>
+OCTET_ROW_INLINE void step(const Kernel& k, std::size_t i, std::size_t& careful_left) {
+  if (careful_left != 0) {
+    k.careful(i, span64(64));
+    careful_left -= 64;
+  } else if (!k.template quick<Streams>(i)) {
+    k.careful(i, span64(64));
+    careful_left = careful_for;
+  }
+}
+
+// Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
+// stream leaves memory idle between its requests. The results must lie on a 64-byte boundary. Returns where it ends.
+template <class Kernel>
+OCTET_ROW_INLINE std::size_t walk_in_streams(const Kernel& k, std::size_t i, std::size_t n) {
+  constexpr std::size_t page = 4096 / Kernel::widest;  // elements a stream
+  constexpr std::size_t round = page * Kernel::streams;
+  std::size_t careful_left = 0;
+  for (; n - i >= round; i += round)
+    for (std::size_t at = i; at < i + page; at += 64)
+      for (std::size_t stream = 0; stream < round; stream += page) {
+        k.prefetch(at + stream + round);
+        step<true>(k, at + stream, careful_left);
+      }
+  _mm_sfence();
+  return i;
+}
+
+template <class Kernel>
+OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
+  std::size_t i = 0, careful_left = 0;
+  if (streams) {
+    const std::size_t before = k.before_boundary();
+    if (before < 64 && before < n) {
+      if (before != 0) k.careful(0, span64(before));
+      i = walk_in_streams(k, before, n);
+    }
+  }
+  for (; n - i >= 64; i += 64) step<false>(k, i, careful_left);
+  if (i < n) k.careful(i, span64(n - i));
+}
+
+// Results to the first one on a 64-byte boundary; 64 or more where none is.
+template <class T>
+OCTET_HOST_INLINE std::size_t to_boundary(const T* out) {
+  const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(out)) % 64;
+  return bytes % sizeof(T) == 0 ? bytes / sizeof(T) : 64;
+}
+
+template <std::size_t Bytes>
+OCTET_ROW_INLINE void prefetch_lines(const void* p) {
+  for (std::size_t b = 0; b < Bytes; b += 64) _mm_prefetch(static_cast<const char*>(p) + b, _MM_HINT_T0);
+}
+
+template <bool Streams>
+OCTET_ROW_INLINE void store64(void* out, __m512i v) {
+  if constexpr (Streams)
+    _mm512_stream_si512(static_cast<__m512i*>(out), v);
+  else
+    _mm512_storeu_si512(out, v);
 }
 
 // -- Encoding -------------------------------------------------------------------------------------------------------
 
-// The codes of 16 floats, as scalar::nearest_code has them. The addend's low mantissa bits are zero, so the low 7 bits
-// of the sum are r; the code's part that the least exponent takes away, least >> up, is an even number of units, and is
-// planted in the addend instead of subtracted afterwards.
-template <class F, bool Saturates>
-OCTET_ROW_INLINE __m512i codes16(__m512 x) {
+// 16 floats rounded: in the low 7 bits of `sum` and the bits of `power` that exponent_bytes takes is the code's
+// magnitude, in two terms, and in bit 31 of `sum` is the sign.
+struct rounded16 {
+  __m512i sum, power;
+};
+
+// The rounding of scalar::nearest_code, with the sign left on all the way. |x| is below the least value that overflows.
+// The addend's low mantissa bits are zero, so the low 7 bits of the sum are r; the code's part that the least exponent
+// takes away, least >> up, is an even number of units, and is planted in the addend instead of subtracted afterwards.
+template <class F>
+OCTET_ROW_INLINE rounded16 round16(__m512 x) {
   constexpr int up = float_traits<float>::mantissa_bits - F::mantissa_bits;
   constexpr std::uint32_t least = static_cast<std::uint32_t>(F::least_exponent + 127) << 23;
   constexpr std::uint32_t planted = (static_cast<std::uint32_t>(up) << 23) + ((0u - (least >> up)) & 0x7F);
+  const __m512 above = _mm512_range_ps(x, _mm512_set1_ps(bit_cast<float>(least)), greatest_magnitude);
+  const __m512i power = _mm512_and_si512(_mm512_castps_si512(above), _mm512_set1_epi32(static_cast<int>(0xFF800000)));
+  const __m512i addend = _mm512_add_epi32(power, _mm512_set1_epi32(static_cast<int>(planted)));
+  return {_mm512_castps_si512(_mm512_add_round_ps(x, _mm512_castsi512_ps(addend), nearest)), power};
+}
+
+// What saturates comes down to the largest value; NaN becomes that too.
+template <class F>
+OCTET_ROW_INLINE __m512 clamp16(__m512 x) {
   const __m512 largest = _mm512_set1_ps(bit_cast<float>(octet::detail::decode_bits(F::from_bits(F::max_code))));
-  const __m512 clamped = _mm512_range_ps(x, largest, least_magnitude);
-  const __m512 above = _mm512_range_ps(clamped, _mm512_set1_ps(bit_cast<float>(least)), greatest_magnitude);
-  const __m512i m = _mm512_and_si512(_mm512_castps_si512(above), _mm512_set1_epi32(static_cast<int>(0xFF800000)));
-  const __m512i addend = _mm512_add_epi32(m, _mm512_set1_epi32(static_cast<int>(planted)));
-  const __m512i sum = _mm512_castps_si512(_mm512_add_round_ps(clamped, _mm512_castsi512_ps(addend), nearest));
-  const __m512i magnitude = _mm512_add_epi32(sum, _mm512_srli_epi32(m, up));
-  // The sign, from x: bit 31 moved to where the format has it.
-  const __m512i mask = _mm512_set1_epi32(F::magnitude_mask);
-  const __m512i sign = _mm512_srli_epi32(_mm512_castps_si512(x), 32 - F::width);
-  __m512i code = _mm512_ternarylogic_epi32(mask, magnitude, sign, 0xCA);  // mask ? magnitude : sign
-  if constexpr (!F::has_negative_zero) code = _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(code, mask), code);
-  if constexpr (!Saturates) {
-    const __m512i a = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
-    const __mmask16 over =
-        _mm512_cmpge_epu32_mask(a, _mm512_set1_epi32(static_cast<int>(octet::detail::overflow_bits<F>())));
-    constexpr int beyond = F::has_infinity ? F::infinity_code : F::nan_code;
-    code = _mm512_mask_or_epi32(code, over, _mm512_andnot_si512(mask, sign), _mm512_set1_epi32(beyond));
+  return _mm512_range_ps(x, largest, least_magnitude);
+}
+
+// Where in memory byte k of 32-bit word number `lane` belongs, k being the vector it came from: vectors of consecutive
+// elements, or of the even and the odd elements of 32.
+struct store_order {
+  alignas(64) std::uint8_t from[64];
+  OCTET_HOST_INLINE constexpr explicit store_order(bool pairs) : from() {
+    for (int lane = 0; lane < 16; ++lane)
+      for (int k = 0; k < 4; ++k)
+        from[pairs ? 32 * (k / 2) + 2 * lane + k % 2 : 16 * k + lane] = static_cast<std::uint8_t>(4 * lane + k);
   }
-  return code;
+};
+static constexpr store_order of_runs{false}, of_pairs{true};
+template <class T>
+static constexpr const store_order& order_of = is_bfloat16<T> ? of_pairs : of_runs;
+
+// The bit matrix (of gf2p8affineqb) that moves the sign from the lowest bit to its place above the magnitude.
+template <class F>
+OCTET_HOST_INLINE constexpr std::uint64_t sign_on_top() {
+  std::uint64_t rows = 0;
+  for (int bit = 0; bit < F::width; ++bit) rows |= std::uint64_t{1} << ((bit + 1) % F::width) << (8 * (7 - bit));
+  return rows;
+}
+
+// 64 codes from four vectors. Each sum is rotated so that its low 7 bits and, below them, its sign are one byte of the
+// 32-bit word, a different one for each vector; the four are merged, the exponents' bytes are added, and a last bit
+// matrix brings the sign on top. An even number of units was added, so the sign below is not touched.
+template <class F>
+OCTET_ROW_INLINE __m512i merge64(const rounded16& a, const rounded16& b, const rounded16& c, const rounded16& d,
+                                 const store_order& order) {
+  constexpr int up = float_traits<float>::mantissa_bits - F::mantissa_bits;
+  const __m512i low = _mm512_ternarylogic_epi32(_mm512_set1_epi32(0xFF), _mm512_rol_epi32(a.sum, 1),
+                                                _mm512_rol_epi32(b.sum, 9), 0xCA);  // mask ? a : b
+  const __m512i high = _mm512_ternarylogic_epi32(_mm512_set1_epi32(0xFF0000), _mm512_rol_epi32(c.sum, 17),
+                                                 _mm512_rol_epi32(d.sum, 25), 0xCA);
+  const __m512i sums = _mm512_ternarylogic_epi32(_mm512_set1_epi32(0xFFFF), low, high, 0xCA);
+  const __m512i take = _mm512_set1_epi64(0x0101010101010101 * (up - 1) + 0x2020202000000000);
+  __m512i powers = _mm512_multishift_epi64_epi8(take, a.power);
+  powers = _mm512_mask_multishift_epi64_epi8(powers, 0x2222222222222222, take, b.power);
+  powers = _mm512_mask_multishift_epi64_epi8(powers, 0x4444444444444444, take, c.power);
+  powers = _mm512_mask_multishift_epi64_epi8(powers, 0x8888888888888888, take, d.power);
+  const __m512i bytes = _mm512_permutexvar_epi8(_mm512_load_si512(order.from), _mm512_add_epi8(sums, powers));
+  const __m512i matrix = _mm512_set1_epi64(static_cast<long long>(sign_on_top<F>()));
+  const __m512i codes = _mm512_gf2p8affine_epi64_epi8(bytes, matrix, 0);
+  if constexpr (F::has_negative_zero) return codes;
+  return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(codes, _mm512_set1_epi8(F::magnitude_mask)), codes);
 }
 
 template <class F>
-OCTET_ROW_INLINE __m512i with_nan(__m512i codes, __m512 x) {
-  return _mm512_mask_mov_epi32(codes, nan16(x), _mm512_set1_epi32(F::nan_code));
+OCTET_ROW_INLINE __mmask16 overflow16(__m512 x) {
+  const __m512i a = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
+  return _mm512_cmpge_epu32_mask(a, _mm512_set1_epi32(static_cast<int>(octet::detail::overflow_bits<F>())));
 }
+
+template <class F>
+OCTET_ROW_INLINE __m512i with_overflow(__m512i codes, const floats64& x) {
+  constexpr char beyond = static_cast<char>(F::has_infinity ? F::infinity_code : F::nan_code);
+  const __mmask64 over =
+      join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]), overflow16<F>(x.at[3]));
+  const __m512i sign = _mm512_andnot_si512(_mm512_set1_epi8(F::magnitude_mask), codes);
+  return _mm512_mask_mov_epi8(codes, over, _mm512_or_si512(sign, _mm512_set1_epi8(beyond)));
+}
+template <class F>
+OCTET_ROW_INLINE __m512i with_nan(__m512i codes, const floats64& x) {
+  const __mmask64 nan = join64(nan16(x.at[0]), nan16(x.at[1]), nan16(x.at[2]), nan16(x.at[3]));
+  return _mm512_mask_mov_epi8(codes, nan, _mm512_set1_epi8(static_cast<char>(F::nan_code)));
+}
+OCTET_ROW_INLINE bool has_nan(const floats64& x) {
+  return !_mm512_kortestz(nan_in_either(x.at[0], x.at[1]), nan_in_either(x.at[2], x.at[3]));
+}
+
+template <class F, bool Saturates, class T>
+struct encoding {
+  static constexpr std::size_t widest = sizeof(T), streams = 8;
+  const T* in;
+  F* out;
+
+  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
+  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
+
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const floats64 x = load64(in + i);
+    const __m512i codes = merge64<F>(round16<F>(clamp16<F>(x.at[0])), round16<F>(clamp16<F>(x.at[1])),
+                                     round16<F>(clamp16<F>(x.at[2])), round16<F>(clamp16<F>(x.at[3])), order_of<T>);
+    store64<Streams>(out + i, codes);
+    if constexpr (Saturates) return !has_nan(x);
+    const __m512 largest = _mm512_range_ps(_mm512_range_ps(x.at[0], x.at[1], greatest_magnitude),
+                                           _mm512_range_ps(x.at[2], x.at[3], greatest_magnitude), greatest_magnitude);
+    return overflow16<F>(largest) == 0 && !has_nan(x);
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    const floats64 x = load64(in + i, s);
+    __m512i codes = merge64<F>(round16<F>(clamp16<F>(x.at[0])), round16<F>(clamp16<F>(x.at[1])),
+                               round16<F>(clamp16<F>(x.at[2])), round16<F>(clamp16<F>(x.at[3])), of_runs);
+    if constexpr (!Saturates) codes = with_overflow<F>(codes, x);
+    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes, x));
+  }
+};
 
 // E8M0, upward: the exponent field, plus one where there is a mantissa. Subnormals above 2^-127 are code 1.
 template <bool Saturates>
@@ -111,34 +314,44 @@ OCTET_ROW_INLINE __m512i exponents16(__m512 x) {
 }
 
 template <class F, bool Saturates, class T>
-OCTET_ROW_INLINE void encode64(const T* in, F* out, std::size_t n) {
-  const span64 s(n);
-  __m512i codes[4];
-  for (int k = 0; k < 4; ++k) {
-    const __m512 x = load16(in + 16 * k, s.part(k));
-    if constexpr (F::is_signed)
-      codes[k] = with_nan<F>(codes16<F, Saturates>(x), x);
-    else
-      codes[k] = exponents16<Saturates>(x);
-  }
-  _mm512_mask_storeu_epi8(out, s.lanes, pack64(codes[0], codes[1], codes[2], codes[3]));
-}
+struct encoding_exponents {
+  static constexpr std::size_t widest = sizeof(T), streams = 8;
+  const T* in;
+  F* out;
 
-template <class F, bool Saturates, class T>
-OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n) {
-  std::size_t i = 0;
-  for (; i + 64 <= n; i += 64) encode64<F, Saturates>(in + i, out + i, 64);
-  if (i < n) encode64<F, Saturates>(in + i, out + i, n - i);
+  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
+  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
+
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    careful(i, span64(64));
+    return true;
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    const floats64 x = load64(in + i, s);
+    const __m512i low = _mm512_packus_epi32(exponents16<Saturates>(x.at[0]), exponents16<Saturates>(x.at[1]));
+    const __m512i high = _mm512_packus_epi32(exponents16<Saturates>(x.at[2]), exponents16<Saturates>(x.at[3]));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_mask_storeu_epi8(out + i, s.lanes, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)));
+  }
+};
+
+template <bool Saturates, class F, class T>
+OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n, bool streams) {
+  if constexpr (F::is_signed)
+    walk(encoding<F, Saturates, T>{in, out}, n, streams);
+  else
+    walk(encoding_exponents<F, Saturates, T>{in, out}, n, streams);
 }
 
 template <class F, class T>
-OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o) {
+OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool streams) {
   if constexpr (!is_vector_source<T>)
-    scalar::encode(in, out, n, o);
+    scalar::encode(in, out, n, o, streams);
   else if (o == overflow::saturate)
-    encode_all<F, true>(in, out, n);
+    encode_all<true>(in, out, n, streams);
   else
-    encode_all<F, false>(in, out, n);
+    encode_all<false>(in, out, n, streams);
 }
 
 // -- Decoding -------------------------------------------------------------------------------------------------------
@@ -190,66 +403,114 @@ OCTET_ROW_INLINE __mmask64 nan_lanes(__m512i v) {
     return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(static_cast<char>(F::sign_mask)));
 }
 
-// Low and high bytes of 64 values. The sign of NaN is lost; `nan` are its lanes.
+// Whether the low bytes of the codes from 64 on are those of the codes from 32 to 63: 64 bytes are then enough. All
+// of it but the subnormals (and NaN, which is replaced) repeats with the last exponent bit.
+template <class F, class T>
+OCTET_HOST_INLINE constexpr bool low_bytes_repeat() {
+  for (unsigned code = 64; code < 128; ++code)
+    if (!isnan(F::from_bits(static_cast<std::uint8_t>(code))) &&
+        bytes_of<F, T>.low[code] != bytes_of<F, T>.low[code % 64 | 32])
+      return false;
+  return F::width == 8;
+}
+
+// Low and high bytes of 64 values; of NaN whatever the tables have.
 struct two_bytes {
   __m512i low, high;
 };
 template <class F, class T>
-OCTET_ROW_INLINE two_bytes look_up(__m512i v, __mmask64 nan) {
+OCTET_ROW_INLINE two_bytes look_up(__m512i v) {
   const byte_tables<F, T>& table = bytes_of<F, T>;
-  __m512i low = _mm512_permutex2var_epi8(_mm512_load_si512(table.low), v, _mm512_load_si512(table.low + 64));
-  __m512i high = _mm512_permutex2var_epi8(_mm512_load_si512(table.high), v, _mm512_load_si512(table.high + 64));
-  if constexpr (F::width == 8) {
-    const __m512i sign = _mm512_and_si512(v, _mm512_set1_epi8(static_cast<char>(0x80)));
-    high = _mm512_mask_mov_epi8(_mm512_or_si512(high, sign), nan, _mm512_set1_epi8(0x7F));
-    low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(-1));
+  __m512i low, high = _mm512_permutex2var_epi8(_mm512_load_si512(table.high), v, _mm512_load_si512(table.high + 64));
+  if constexpr (low_bytes_repeat<F, T>()) {  // v | (v >> 1 & 0x20), of which 6 bits count
+    const __m512i at = _mm512_ternarylogic_epi32(v, _mm512_srli_epi16(v, 1), _mm512_set1_epi8(0x20), 0xF8);
+    low = _mm512_permutexvar_epi8(at, _mm512_load_si512(table.low));
+  } else {
+    low = _mm512_permutex2var_epi8(_mm512_load_si512(table.low), v, _mm512_load_si512(table.low + 64));
   }
+  if constexpr (F::width == 8)  // high | (v & 0x80)
+    high = _mm512_ternarylogic_epi32(high, v, _mm512_set1_epi8(static_cast<char>(0x80)), 0xF8);
   return {low, high};
 }
 
-// The floats of 64 codes, 16 a vector; lanes outside of n are not read.
+// 64 codes, in an order that comes out as consecutive elements.
 template <class F>
-struct floats64 {
-  __m512 at[4];
-};
+OCTET_ROW_INLINE __m512i load_codes(const F* in, span64 s, const byte_order& order) {
+  return _mm512_permutexvar_epi8(_mm512_load_si512(order.at), _mm512_maskz_loadu_epi8(s.lanes, in));
+}
 template <class F>
-OCTET_ROW_INLINE floats64<F> decode64(const F* in, span64 s) {
-  const __m512i v = _mm512_permutexvar_epi8(_mm512_load_si512(for_dwords.at), _mm512_maskz_loadu_epi8(s.lanes, in));
-  const two_bytes b = look_up<F, float>(v, nan_lanes<F>(v));
-  const __m512i words[2] = {_mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high)};
-  floats64<F> result;
-  for (int k = 0; k < 4; ++k) {
-    const __m512i upper = k % 2 == 0 ? _mm512_slli_epi32(words[k / 2], 16)
-                                     : _mm512_and_si512(words[k / 2], _mm512_set1_epi32(static_cast<int>(0xFFFF0000)));
-    result.at[k] = _mm512_castsi512_ps(upper);
-    if constexpr (F::has_nan)  // 7FFFFFFF
-      result.at[k] =
-          _mm512_mask_mov_ps(result.at[k], nan16(result.at[k]), _mm512_castsi512_ps(_mm512_set1_epi32(0x7FFFFFFF)));
-  }
-  return result;
+OCTET_ROW_INLINE __m512i load_codes(const F* in, const byte_order& order) {
+  return _mm512_permutexvar_epi8(_mm512_load_si512(order.at), _mm512_loadu_si512(in));
+}
+
+// The floats of 64 codes, from their upper halves.
+OCTET_ROW_INLINE floats64 to_floats(const two_bytes& b) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
+  const __m512i v = _mm512_unpacklo_epi8(b.low, b.high), w = _mm512_unpackhi_epi8(b.low, b.high);
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(v, 16)), _mm512_castsi512_ps(_mm512_and_si512(v, upper)),
+           _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)), _mm512_castsi512_ps(_mm512_and_si512(w, upper))}};
+}
+OCTET_ROW_INLINE __m512 plain_nan(__m512 x) {  // 7FFFFFFF
+  return _mm512_mask_mov_ps(x, nan16(x), _mm512_castsi512_ps(_mm512_set1_epi32(0x7FFFFFFF)));
+}
+template <class F>
+OCTET_ROW_INLINE floats64 decode64(const F* in, span64 s) {
+  const __m512i v = load_codes(in, s, for_dwords);
+  two_bytes b = look_up<F, float>(v);
+  const __mmask64 nan = nan_lanes<F>(v);
+  b.low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));
+  b.high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
+  const floats64 x = to_floats(b);
+  if constexpr (!F::has_nan) return x;
+  return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
 }
 
 template <class F, class T>
-OCTET_ROW void decode(const F* in, T* out, std::size_t n) {
-  if constexpr (!F::is_signed || !is_vector_source<T>) {
-    scalar::decode(in, out, n);
-  } else if constexpr (std::is_same_v<T, float>) {
-    for (std::size_t i = 0; i < n; i += 64) {
-      const span64 s(n - i);
-      const floats64<F> x = decode64(in + i, s);
-      for (int k = 0; k < 4; ++k) _mm512_mask_storeu_ps(out + i + 16 * k, s.part(k), x.at[k]);
+struct decoding {
+  static constexpr std::size_t widest = sizeof(T), streams = 4;
+  const F* in;
+  T* out;
+
+  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
+  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64>(in + i); }
+
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const __m512i v = load_codes(in + i, sizeof(T) == 4 ? for_dwords : for_words);
+    const two_bytes b = look_up<F, T>(v);
+    if constexpr (sizeof(T) == 4) {
+      const floats64 x = to_floats(b);
+      store64<Streams>(out + i, _mm512_castps_si512(x.at[0]));
+      store64<Streams>(out + i + 16, _mm512_castps_si512(x.at[1]));
+      store64<Streams>(out + i + 32, _mm512_castps_si512(x.at[2]));
+      store64<Streams>(out + i + 48, _mm512_castps_si512(x.at[3]));
+    } else {
+      store64<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
+      store64<Streams>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
     }
-  } else {
-    for (std::size_t i = 0; i < n; i += 64) {
-      const span64 s(n - i);
-      const __m512i v =
-          _mm512_permutexvar_epi8(_mm512_load_si512(for_words.at), _mm512_maskz_loadu_epi8(s.lanes, in + i));
-      const two_bytes b = look_up<F, T>(v, nan_lanes<F>(v));
-      _mm512_mask_storeu_epi16(out + i, static_cast<__mmask32>(s.lanes), _mm512_unpacklo_epi8(b.low, b.high));
-      _mm512_mask_storeu_epi16(out + i + 32, static_cast<__mmask32>(s.lanes >> 32),
-                               _mm512_unpackhi_epi8(b.low, b.high));
+    return nan_lanes<F>(v) == 0;
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    if constexpr (sizeof(T) == 4) {
+      store_floats(out + i, decode64(in + i, s), s);
+    } else {
+      const __m512i v = load_codes(in + i, s, for_words);
+      const __mmask64 nan = nan_lanes<F>(v);
+      const two_bytes b = look_up<F, T>(v);
+      const __m512i low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));  // 7FFF
+      const __m512i high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
+      _mm512_mask_storeu_epi16(out + i, static_cast<__mmask32>(s.lanes), _mm512_unpacklo_epi8(low, high));
+      _mm512_mask_storeu_epi16(out + i + 32, static_cast<__mmask32>(s.lanes >> 32), _mm512_unpackhi_epi8(low, high));
     }
   }
+};
+
+template <class F, class T>
+OCTET_ROW void decode(const F* in, T* out, std::size_t n, bool streams) {
+  if constexpr (!F::is_signed || !is_vector_source<T>)
+    scalar::decode(in, out, n, streams);
+  else
+    walk(decoding<F, T>{in, out}, n, streams);
 }
 
 // -- Reduction ------------------------------------------------------------------------------------------------------
@@ -265,23 +526,32 @@ OCTET_ROW_INLINE __m512i larger(__m512i largest, const T* in, std::uint32_t lane
     return _mm512_max_epu16(largest, _mm512_and_si512(_mm512_maskz_loadu_epi16(lanes, in), _mm512_set1_epi16(0x7FFF)));
 }
 
+inline constexpr std::size_t ahead = 1024, far_ahead = 8192;  // bytes, of a single stream
+
+// The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
-OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n) {
-  if constexpr (!is_vector_source<T>) {
-    return scalar::amax(in, n);
-  } else {
-    constexpr std::size_t lanes = 64 / sizeof(T);
-    constexpr std::uint32_t all = static_cast<std::uint32_t>(~std::uint64_t{0} >> (64 - lanes));
-    __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+struct largest_of {
+  static constexpr std::size_t lanes = 64 / sizeof(T);
+  static constexpr std::uint32_t all = static_cast<std::uint32_t>(~std::uint64_t{0} >> (64 - lanes));
+  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
+
+  OCTET_ROW_INLINE largest_of() {}
+  OCTET_ROW_INLINE void add_four(const T* x) {  // 4 * lanes values
+    a = larger(a, x, all);
+    b = larger(b, x + lanes, all);
+    c = larger(c, x + 2 * lanes, all);
+    d = larger(d, x + 3 * lanes, all);
+  }
+  OCTET_ROW_INLINE void add_four_ahead(const T* x) {
+    prefetch_lines<256>(reinterpret_cast<const char*>(x) + ahead);
+    add_four(x);
+  }
+  OCTET_ROW_INLINE void add_rest(const T* x, std::size_t n) {
     std::size_t i = 0;
-    for (; i + 4 * lanes <= n; i += 4 * lanes) {
-      a = larger(a, in + i, all);
-      b = larger(b, in + i + lanes, all);
-      c = larger(c, in + i + 2 * lanes, all);
-      d = larger(d, in + i + 3 * lanes, all);
-    }
-    for (; i + lanes <= n; i += lanes) a = larger(a, in + i, all);
-    if (i < n) b = larger(b, in + i, (std::uint32_t{1} << (n - i)) - 1);
+    for (; n - i >= lanes; i += lanes) a = larger(a, x + i, all);
+    if (i < n) b = larger(b, x + i, (std::uint32_t{1} << (n - i)) - 1);
+  }
+  OCTET_ROW_INLINE exact::bits_of<T> value() const {
     if constexpr (sizeof(T) == 4) {
       return _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_max_epu32(a, b), _mm512_max_epu32(c, d)));
     } else {
@@ -289,6 +559,22 @@ OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n) {
       const __m512i low = _mm512_and_si512(words, _mm512_set1_epi32(0xFFFF)), high = _mm512_srli_epi32(words, 16);
       return static_cast<exact::bits_of<T>>(_mm512_reduce_max_epu32(_mm512_max_epu32(low, high)));
     }
+  }
+};
+
+template <class T>
+OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
+  if constexpr (!is_vector_source<T>) {
+    return scalar::amax(in, n, streams);
+  } else {
+    largest_of<T> largest;
+    constexpr std::size_t four = 4 * largest_of<T>::lanes;
+    std::size_t i = 0;
+    if (streams)
+      for (; n - i >= four; i += four) largest.add_four_ahead(in + i);
+    for (; n - i >= four; i += four) largest.add_four(in + i);
+    largest.add_rest(in + i, n - i);
+    return largest.value();
   }
 }
 
@@ -299,58 +585,114 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
 
-// The floats nearest to x / d, given d and r, the float nearest to 1 / d, 2^-40 <= d <= 2^40. With q = x r, off by at
-// most two units of the last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly
-// (Markstein 1990, theorem 1: r is the correctly rounded reciprocal). The magnitude is first brought between 2^-70 and
-// 2^80 (is_moderate), so every step is normal; NaN is taken care of by its x.
-OCTET_ROW_INLINE __m512 divide16(__m512 x, __m512 d, __m512 r) {
-  const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
-  const __m512 a = _mm512_range_ps(raised, _mm512_set1_ps(0x1p80f), least_magnitude);
-  const __m512 q = _mm512_mul_round_ps(a, r, nearest);
-  const __m512 rest = _mm512_fnmadd_round_ps(q, d, a, nearest);
-  return _mm512_fmadd_round_ps(rest, r, q, nearest);
-}
+// A descale d and its reciprocal r, 2^-40 <= both <= 2^40. The magnitude of x is first brought between 2^-70 and most =
+// largest * d (rounded somehow): a smaller one is far below half a unit, one from there on saturates, so the codes stay
+// the same, and every step below is normal. NaN is taken care of by its x.
+struct scaler {
+  __m512 d, r, most;
+};
 
+// The float nearest to x / d. With q = x r, off by at most two units of the last place, x - q d is exact in a fused
+// multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem 1: r is the correctly rounded reciprocal).
+// Or the float nearest to x r.
 template <bool Divides>
-OCTET_ROW_INLINE __m512 scale16(__m512 x, __m512 d, __m512 r) {
-  if constexpr (Divides) return divide16(x, d, r);
+OCTET_ROW_INLINE __m512 scale16(__m512 x, const scaler& s) {
   const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
-  return _mm512_mul_round_ps(raised, r, nearest);
+  const __m512 a = _mm512_range_ps(raised, s.most, least_magnitude);
+  const __m512 q = _mm512_mul_round_ps(a, s.r, nearest);
+  if constexpr (!Divides) return q;
+  return _mm512_fmadd_round_ps(_mm512_fnmadd_round_ps(q, s.d, a, nearest), s.r, q, nearest);
 }
 
 template <class F, bool Divides, class T>
-OCTET_ROW_INLINE void quantize_all(const T* in, F* out, std::size_t n, float stored, float multiplier) {
-  const __m512 d = _mm512_set1_ps(stored), r = _mm512_set1_ps(multiplier);
-  for (std::size_t i = 0; i < n; i += 64) {
-    const span64 s(n - i);
-    __m512i codes[4];
-    for (int k = 0; k < 4; ++k) {
-      const __m512 x = load16(in + i + 16 * k, s.part(k));
-      codes[k] = with_nan<F>(codes16<F, true>(scale16<Divides>(x, d, r)), x);
-    }
-    _mm512_mask_storeu_epi8(out + i, s.lanes, pack64(codes[0], codes[1], codes[2], codes[3]));
+struct quantizing {
+  static constexpr std::size_t widest = sizeof(T), streams = 8;
+  const T* in;
+  F* out;
+  scaler scales;
+
+  OCTET_ROW_INLINE quantizing(const T* from, F* to, float stored, float multiplier)
+      : in(from),
+        out(to),
+        scales{_mm512_set1_ps(stored), _mm512_set1_ps(multiplier),
+               _mm512_mul_round_ps(_mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), _mm512_set1_ps(stored),
+                                   nearest)} {}
+  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
+  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
+
+  OCTET_ROW_INLINE rounded16 scaled(__m512 x) const { return round16<F>(scale16<Divides>(x, scales)); }
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const floats64 x = load64(in + i);
+    store64<Streams>(out + i,
+                     merge64<F>(scaled(x.at[0]), scaled(x.at[1]), scaled(x.at[2]), scaled(x.at[3]), order_of<T>));
+    return !has_nan(x);
   }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    const floats64 x = load64(in + i, s);
+    const __m512i codes = merge64<F>(scaled(x.at[0]), scaled(x.at[1]), scaled(x.at[2]), scaled(x.at[3]), of_runs);
+    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes, x));
+  }
+};
+
+// Division by a power of two is multiplication.
+OCTET_HOST_INLINE bool divides(group_scale s) {
+  return s.divides && (bit_cast<std::uint32_t>(s.stored.value()) & 0x007FFFFF) != 0;
 }
 
 template <class F, class T>
-OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s) {
+OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
-    if (is_moderate(s.stored.value()) && is_moderate(s.multiplier.value())) {
-      if (s.divides)
-        quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
+    const float stored = s.stored.value(), multiplier = s.multiplier.value();
+    if (is_moderate(stored) && is_moderate(multiplier)) {
+      if (divides(s))
+        walk(quantizing<F, true, T>(in, out, stored, multiplier), n, streams);
       else
-        quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
+        walk(quantizing<F, false, T>(in, out, stored, multiplier), n, streams);
       return;
     }
   }
-  scalar::quantize(in, out, n, s);
+  scalar::quantize(in, out, n, s, streams);
+}
+
+template <bool Streams, class F, class T, class Kernel>
+OCTET_ROW_INLINE exact::bits_of<T> quantize_and_amax_all(const Kernel& k, std::size_t n, const T* next,
+                                                         std::size_t next_n) {
+  largest_of<T> largest;
+  constexpr std::size_t four = 4 * largest_of<T>::lanes;
+  std::size_t i = 0, j = 0, careful_left = 0;
+  for (; n - i >= four && next_n - i >= four; i += four) {
+    if constexpr (Streams)
+      largest.add_four_ahead(next + i);
+    else
+      largest.add_four(next + i);
+    for (std::size_t part = 0; part < four; part += 64) step<Streams>(k, i + part, careful_left);
+  }
+  for (j = i; next_n - j >= four; j += four) largest.add_four(next + j);
+  largest.add_rest(next + j, next_n - j);
+  for (; n - i >= 64; i += 64) step<Streams>(k, i, careful_left);
+  if (i < n) k.careful(i, span64(n - i));
+  return largest.value();
 }
 
 template <class F, class T>
 OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
-                                              std::size_t next_n) {
-  avx512::quantize(in, out, n, s);
-  return avx512::amax(next, next_n);
+                                              std::size_t next_n, bool streams) {
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    const float stored = s.stored.value(), multiplier = s.multiplier.value();
+    if (is_moderate(stored) && is_moderate(multiplier)) {
+      const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(out) % 64 == 0;
+      if (divides(s)) {
+        const quantizing<F, true, T> k(in, out, stored, multiplier);
+        return past_cache ? quantize_and_amax_all<true, F>(k, n, next, next_n)
+                          : quantize_and_amax_all<false, F>(k, n, next, next_n);
+      }
+      const quantizing<F, false, T> k(in, out, stored, multiplier);
+      return past_cache ? quantize_and_amax_all<true, F>(k, n, next, next_n)
+                        : quantize_and_amax_all<false, F>(k, n, next, next_n);
+    }
+  }
+  return scalar::quantize_and_amax(in, out, n, s, next, next_n, streams);
 }
 
 template <class F, class T>
@@ -358,21 +700,42 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
   scalar::quantize_each(in, out, n, s);
 }
 
-template <class F, class T>
-OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d) {
-  if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
-    if (is_moderate(d.value())) {  // the product is then a normal float, or zero, infinite or NaN as its code is
-      for (std::size_t i = 0; i < n; i += 64) {
-        const span64 s(n - i);
-        const floats64<F> x = decode64(in + i, s);
-        for (int k = 0; k < 4; ++k)
-          _mm512_mask_storeu_ps(out + i + 16 * k, s.part(k),
-                                _mm512_mul_round_ps(x.at[k], _mm512_set1_ps(d.value()), nearest));
-      }
-      return;
-    }
+template <class F>
+struct dequantizing {
+  static constexpr std::size_t widest = 4, streams = 4;
+  const F* in;
+  float* out;
+  __m512 d;
+
+  OCTET_ROW_INLINE dequantizing(const F* from, float* to, float factor)
+      : in(from), out(to), d(_mm512_set1_ps(factor)) {}
+  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
+  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64>(in + i); }
+
+  OCTET_ROW_INLINE floats64 times(const floats64& x) const {
+    return {{_mm512_mul_round_ps(x.at[0], d, nearest), _mm512_mul_round_ps(x.at[1], d, nearest),
+             _mm512_mul_round_ps(x.at[2], d, nearest), _mm512_mul_round_ps(x.at[3], d, nearest)}};
   }
-  scalar::dequantize(in, out, n, d);
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const __m512i v = load_codes(in + i, for_dwords);
+    const floats64 x = times(to_floats(look_up<F, float>(v)));
+    store64<Streams>(out + i, _mm512_castps_si512(x.at[0]));
+    store64<Streams>(out + i + 16, _mm512_castps_si512(x.at[1]));
+    store64<Streams>(out + i + 32, _mm512_castps_si512(x.at[2]));
+    store64<Streams>(out + i + 48, _mm512_castps_si512(x.at[3]));
+    return nan_lanes<F>(v) == 0;
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const { store_floats(out + i, times(decode64(in + i, s)), s); }
+};
+
+template <class F, class T>
+OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
+  if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
+    // The product is then a normal float, or zero, infinite or NaN as its code is.
+    if (is_moderate(d.value())) return walk(dequantizing<F>(in, out, d.value()), n, streams);
+  }
+  scalar::dequantize(in, out, n, d, streams);
 }
 
 template <class F, class T>
@@ -390,7 +753,7 @@ OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t f
 OCTET_LOCAL bool runs_here() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512vbmi");
+         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni");
 }
 
 struct row {

@@ -8,18 +8,19 @@ namespace octet {
 inline namespace v0 {
 namespace simd {
 
-// F: fp8. T: float, double or a 16-bit float. Runs of n values; input and output are apart; n may be 0.
+// F: fp8. T: float, double or a 16-bit float. Runs of n values; input and output are apart; n may be 0. `streams`: the
+// work this run is part of is larger than the last-level cache, so its stores may go past it.
 
 template <class F, class T>
 struct conversion {
-  void (*encode)(const T* in, F* out, std::size_t n, overflow o);  // to nearest even (E8M0: up)
-  void (*decode)(const F* in, T* out, std::size_t n);
+  void (*encode)(const T* in, F* out, std::size_t n, overflow o, bool streams);  // to nearest even (E8M0: up)
+  void (*decode)(const F* in, T* out, std::size_t n, bool streams);
 };
 
 // The bits of the largest magnitude, NaN and infinity included: as integers finite < infinity < NaN. 0 for n = 0.
 template <class T>
 struct reduction {
-  exact::bits_of<T> (*amax)(const T* in, std::size_t n);
+  exact::bits_of<T> (*amax)(const T* in, std::size_t n, bool streams);
   void (*amax_each)(const T* in, exact::bits_of<T>* amax, std::size_t n);  // amax[i] = max(amax[i], |in[i]|)
 };
 
@@ -41,12 +42,12 @@ struct row_losses {
 // even and saturates; code * descale is rounded once to T.
 template <class F, class T>
 struct scaled_conversion {
-  void (*quantize)(const T* in, F* out, std::size_t n, group_scale s);
+  void (*quantize)(const T* in, F* out, std::size_t n, group_scale s, bool streams);
   // The same, and meanwhile the amax of the run that is quantized next: so each run comes from memory once.
   exact::bits_of<T> (*quantize_and_amax)(const T* in, F* out, std::size_t n, group_scale s, const T* next,
-                                         std::size_t next_n);
+                                         std::size_t next_n, bool streams);
   void (*quantize_each)(const T* in, F* out, std::size_t n, group_scales s);
-  void (*dequantize)(const F* in, T* out, std::size_t n, descale d);
+  void (*dequantize)(const F* in, T* out, std::size_t n, descale d, bool streams);
   void (*dequantize_each)(const F* in, T* out, std::size_t n, const descale* d);  // one an element
   // Adds elements first, first + 1, ... of a row.
   void (*measure)(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums);

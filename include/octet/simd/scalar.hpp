@@ -144,7 +144,7 @@ struct plain_values {
 };
 
 template <class F, class T>
-OCTET_LOCAL void encode(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n, overflow o) {
+OCTET_LOCAL void encode(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::size_t n, overflow o, bool) {
   if constexpr (F::is_signed && !std::is_same_v<T, double>) {
     encode_values(plain_values<T>{in}, out, n, o);
   } else {
@@ -153,14 +153,14 @@ OCTET_LOCAL void encode(const T* OCTET_RESTRICT in, F* OCTET_RESTRICT out, std::
 }
 
 template <class F, class T>
-OCTET_LOCAL void decode(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n) {
+OCTET_LOCAL void decode(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n, bool) {
   for (std::size_t i = 0; i < n; ++i) out[i] = values_of<F, T>.values[in[i].bits()];
 }
 
 // -- Reduction ------------------------------------------------------------------------------------------------------
 
 template <class T>
-OCTET_LOCAL exact::bits_of<T> amax(const T* in, std::size_t n) {
+OCTET_LOCAL exact::bits_of<T> amax(const T* in, std::size_t n, bool) {
   using bits = exact::bits_of<T>;
   bits largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -197,15 +197,15 @@ struct values_scaled_each {
 };
 
 template <class F, class T>
-OCTET_LOCAL void quantize(const T* in, F* out, std::size_t n, group_scale s) {
+OCTET_LOCAL void quantize(const T* in, F* out, std::size_t n, group_scale s, bool) {
   encode_values(scaled_values<T>{in, factor_of(s)}, out, n, overflow::saturate);
 }
 
 template <class F, class T>
 OCTET_LOCAL exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
-                                                std::size_t next_n) {
-  scalar::quantize(in, out, n, s);
-  return scalar::amax(next, next_n);
+                                                std::size_t next_n, bool streams) {
+  scalar::quantize(in, out, n, s, streams);
+  return scalar::amax(next, next_n, streams);
 }
 
 template <class F, class T>
@@ -220,7 +220,7 @@ OCTET_LOCAL void quantize_each(const T* in, F* out, std::size_t n, group_scales 
 }
 
 template <class F, class T>
-OCTET_LOCAL void dequantize(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n, descale d) {
+OCTET_LOCAL void dequantize(const F* OCTET_RESTRICT in, T* OCTET_RESTRICT out, std::size_t n, descale d, bool) {
   const double wide = exact::widen(d.value());
   for (std::size_t i = 0; i < n; ++i) out[i] = exact::narrow<T>(values_of<F, double>.values[in[i].bits()] * wide);
 }
