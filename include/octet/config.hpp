@@ -54,6 +54,13 @@
 #define OCTET_X86_64 0
 #endif
 
+// Compilers whose assemblers know the AVX512-FP16 instructions.
+#if defined(__clang__)
+#define OCTET_HAS_AVX512FP16 (OCTET_X86_64 && __clang_major__ >= 14)
+#else
+#define OCTET_HAS_AVX512FP16 (OCTET_X86_64 && __GNUC__ >= 12)
+#endif
+
 // The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14
 // defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t came with g++ 13.
 #if !defined(__FLT16_MANT_DIG__) || defined(__CUDACC__)

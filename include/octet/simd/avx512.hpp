@@ -4,6 +4,7 @@
 
 #include "../config.hpp"
 #if OCTET_X86_64
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include "scalar.hpp"
@@ -204,17 +205,18 @@ OCTET_ROW_INLINE __m512 clamp16(__m512 x) {
   return _mm512_range_ps(x, largest, least_magnitude);
 }
 
-// Where in memory byte k of 32-bit word number `lane` belongs, k being the vector it came from: vectors of consecutive
-// elements, or of the even and the odd elements of 32.
+// The bytes in the order of memory. Byte k of 32-bit word number `lane` came from vector k: of consecutive elements, or
+// of the even and the odd elements of 32; or byte k of a 16-bit word did, of two vectors.
 struct store_order {
   alignas(64) std::uint8_t from[64];
-  OCTET_HOST_INLINE constexpr explicit store_order(bool pairs) : from() {
-    for (int lane = 0; lane < 16; ++lane)
-      for (int k = 0; k < 4; ++k)
-        from[pairs ? 32 * (k / 2) + 2 * lane + k % 2 : 16 * k + lane] = static_cast<std::uint8_t>(4 * lane + k);
+  OCTET_HOST_INLINE constexpr store_order(int vectors, bool pairs) : from() {
+    for (int lane = 0; lane < 64 / vectors; ++lane)
+      for (int k = 0; k < vectors; ++k)
+        from[pairs ? 32 * (k / 2) + 2 * lane + k % 2 : 64 / vectors * k + lane] =
+            static_cast<std::uint8_t>(vectors * lane + k);
   }
 };
-static constexpr store_order of_runs{false}, of_pairs{true};
+static constexpr store_order of_runs{4, false}, of_pairs{4, true}, of_halves{2, false};
 template <class T>
 static constexpr const store_order& order_of = is_bfloat16<T> ? of_pairs : of_runs;
 
@@ -257,10 +259,8 @@ OCTET_ROW_INLINE __mmask16 overflow16(__m512 x) {
 }
 
 template <class F>
-OCTET_ROW_INLINE __m512i with_overflow(__m512i codes, const floats64& x) {
+OCTET_ROW_INLINE __m512i with_overflow(__m512i codes, __mmask64 over) {
   constexpr char beyond = static_cast<char>(F::has_infinity ? F::infinity_code : F::nan_code);
-  const __mmask64 over =
-      join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]), overflow16<F>(x.at[3]));
   const __m512i sign = _mm512_andnot_si512(_mm512_set1_epi8(F::magnitude_mask), codes);
   return _mm512_mask_mov_epi8(codes, over, _mm512_or_si512(sign, _mm512_set1_epi8(beyond)));
 }
@@ -297,7 +297,9 @@ struct encoding {
     const floats64 x = load64(in + i, s);
     __m512i codes = merge64<F>(round16<F>(clamp16<F>(x.at[0])), round16<F>(clamp16<F>(x.at[1])),
                                round16<F>(clamp16<F>(x.at[2])), round16<F>(clamp16<F>(x.at[3])), of_runs);
-    if constexpr (!Saturates) codes = with_overflow<F>(codes, x);
+    if constexpr (!Saturates)
+      codes = with_overflow<F>(codes, join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]),
+                                             overflow16<F>(x.at[3])));
     _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes, x));
   }
 };
@@ -336,22 +338,112 @@ struct encoding_exponents {
   }
 };
 
-template <bool Saturates, class F, class T>
-OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n, bool streams) {
-  if constexpr (F::is_signed)
-    walk(encoding<F, Saturates, T>{in, out}, n, streams);
-  else
-    walk(encoding_exponents<F, Saturates, T>{in, out}, n, streams);
+#if OCTET_HAS_AVX512FP16
+
+// a + b of 32 halves. Named in assembly, since an intrinsic would ask for its target on every function around it.
+OCTET_ROW_INLINE __m512i add_halves(__m512i a, __m512i b) {
+  __m512i sum;
+  __asm__("vaddph %{rn-sae%}, %2, %1, %0" : "=v"(sum) : "v"(a), "v"(b));
+  return sum;
 }
 
-template <class F, class T>
+// Formats whose values and ties, from half a unit up, are normal halves, as are the addends that round to them.
+template <class F>
+inline constexpr bool fits_halves = F::is_signed&& F::least_exponent - F::mantissa_bits - 1 >= -14 &&
+                                    (F::max_code >> F::mantissa_bits) - F::bias + 10 - F::mantissa_bits <= 15;
+
+// 16-bit values encoded in lanes of 16 bits: the same rounding by an addition, of halves. A bfloat16 becomes a half by
+// a new bias; it is clamped to the largest value before, and what lies below 2^-14 is below half a unit, whatever half
+// comes of it.
+template <class F, bool Saturates, class T>
+struct encoding_halves {
+  static constexpr std::size_t widest = 2, streams = 8;
+  static constexpr int special = is_bfloat16<T> ? 0x7F80 : 0x7C00;  // infinity
+  const T* in;
+  F* out;
+
+  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
+  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<128>(in + i); }
+
+  // The bits of a positive float of F's range as T.
+  OCTET_HOST_INLINE static constexpr int as_source(std::uint32_t bits) {
+    return static_cast<int>(float_traits<T>::to_bits(static_cast<T>(bit_cast<float>(bits))));
+  }
+  OCTET_ROW_INLINE static __m512i magnitude(__m512i x) { return _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)); }
+
+  // In the low 7 bits of each lane the magnitude of the code.
+  OCTET_ROW_INLINE static __m512i round32(__m512i x) {
+    constexpr int up = 10 - F::mantissa_bits, least = (F::least_exponent + 15) << 10;
+    constexpr int planted = (up << 10) + ((0 - (least >> up)) & 0x7F);
+    constexpr int largest = as_source(octet::detail::decode_bits(F::from_bits(F::max_code)));
+    __m512i a = _mm512_min_epu16(magnitude(x), _mm512_set1_epi16(largest));
+    if constexpr (is_bfloat16<T>) a = _mm512_slli_epi16(_mm512_subs_epu16(a, _mm512_set1_epi16(112 << 7)), 3);
+    const __m512i above = _mm512_max_epu16(a, _mm512_set1_epi16(least));
+    const __m512i power = _mm512_and_si512(above, _mm512_set1_epi16(0x7C00));
+    const __m512i sum = add_halves(a, _mm512_add_epi16(power, _mm512_set1_epi16(planted)));
+    return _mm512_add_epi16(sum, _mm512_srli_epi16(power, up));
+  }
+  // Low bytes of the lanes of a and b.
+  OCTET_ROW_INLINE static __m512i merge(__m512i a, __m512i b) {
+    return _mm512_ternarylogic_epi32(_mm512_set1_epi16(0xFF), a, _mm512_slli_epi16(b, 8), 0xCA);
+  }
+  OCTET_ROW_INLINE static __m512i codes(__m512i x, __m512i y) {
+    const __m512i magnitudes = merge(round32(x), round32(y));
+    const __m512i signs = _mm512_ternarylogic_epi32(_mm512_set1_epi16(0xFF), _mm512_srli_epi16(x, 8), y, 0xCA);
+    __m512i bytes = _mm512_ternarylogic_epi32(_mm512_set1_epi8(F::magnitude_mask), magnitudes,
+                                              F::width == 8 ? signs : _mm512_srli_epi16(signs, 8 - F::width), 0xCA);
+    if constexpr (F::width < 8) bytes = _mm512_and_si512(bytes, _mm512_set1_epi8(F::magnitude_mask | F::sign_mask));
+    bytes = _mm512_permutexvar_epi8(_mm512_load_si512(of_halves.from), bytes);
+    if constexpr (F::has_negative_zero) return bytes;
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(bytes, _mm512_set1_epi8(F::magnitude_mask)), bytes);
+  }
+  OCTET_ROW_INLINE static __mmask64 above64(__m512i x, __m512i y, int limit) {
+    const __m512i most = _mm512_set1_epi16(static_cast<short>(limit));
+    return _mm512_kunpackd(_mm512_cmpgt_epu16_mask(magnitude(y), most), _mm512_cmpgt_epu16_mask(magnitude(x), most));
+  }
+
+  // The largest value that does not overflow: a float's bits, cut off.
+  static constexpr std::uint32_t below_overflow = octet::detail::overflow_bits<F>() - 1;
+  static constexpr int last_finite =
+      static_cast<int>(is_bfloat16<T> ? below_overflow >> 16 : (below_overflow - (112u << 23)) >> 13);
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const __m512i x = _mm512_loadu_si512(in + i), y = _mm512_loadu_si512(in + i + 32);
+    store64<Streams>(out + i, codes(x, y));
+    const __m512i largest = _mm512_max_epu16(magnitude(x), magnitude(y));
+    return _mm512_cmpgt_epu16_mask(largest, _mm512_set1_epi16(Saturates ? special : last_finite)) == 0;
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    const __m512i x = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes), in + i);
+    const __m512i y = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes >> 32), in + i + 32);
+    __m512i result = codes(x, y);
+    if constexpr (!Saturates) result = with_overflow<F>(result, above64(x, y, last_finite));
+    result = _mm512_mask_mov_epi8(result, above64(x, y, special), _mm512_set1_epi8(static_cast<char>(F::nan_code)));
+    _mm512_mask_storeu_epi8(out + i, s.lanes, result);
+  }
+};
+
+#endif
+
+template <class F, bool Saturates, class T, bool Fp16>
+OCTET_ROW_INLINE auto encoder(const T* in, F* out) {
+  if constexpr (!F::is_signed) return encoding_exponents<F, Saturates, T>{in, out};
+#if OCTET_HAS_AVX512FP16
+  else if constexpr (Fp16 && sizeof(T) == 2 && fits_halves<F>)
+    return encoding_halves<F, Saturates, T>{in, out};
+#endif
+  else
+    return encoding<F, Saturates, T>{in, out};
+}
+
+template <class F, class T, bool Fp16>
 OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool streams) {
   if constexpr (!is_vector_source<T>)
     scalar::encode(in, out, n, o, streams);
   else if (o == overflow::saturate)
-    encode_all<true>(in, out, n, streams);
+    walk(encoder<F, true, T, Fp16>(in, out), n, streams);
   else
-    encode_all<false>(in, out, n, streams);
+    walk(encoder<F, false, T, Fp16>(in, out), n, streams);
 }
 
 // -- Decoding -------------------------------------------------------------------------------------------------------
@@ -760,7 +852,7 @@ struct row {
   static constexpr const char* name = "avx512";
   static constexpr bool (*runs_here)() = &avx512::runs_here;
   template <class F, class T>
-  static constexpr conversion<F, T> converts = {&avx512::encode<F, T>, &avx512::decode<F, T>};
+  static constexpr conversion<F, T> converts = {&avx512::encode<F, T, false>, &avx512::decode<F, T>};
   template <class T>
   static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::amax_each<T>};
   template <class F, class T>
@@ -768,6 +860,22 @@ struct row {
                                                      &avx512::quantize_each<F, T>,   &avx512::dequantize<F, T>,
                                                      &avx512::dequantize_each<F, T>, &avx512::measure<F, T>};
 };
+
+#if OCTET_HAS_AVX512FP16
+// Sapphire Rapids and later encode 16-bit values in lanes of 16 bits.
+// Not every compiler has a name for the feature.
+OCTET_LOCAL bool runs_here_with_fp16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return runs_here() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
+}
+
+struct row_with_fp16 : row {
+  static constexpr const char* name = "avx512_fp16";
+  static constexpr bool (*runs_here)() = &avx512::runs_here_with_fp16;
+  template <class F, class T>
+  static constexpr conversion<F, T> converts = {&avx512::encode<F, T, true>, &avx512::decode<F, T>};
+};
+#endif
 
 }  // namespace avx512
 }  // namespace simd

@@ -15,7 +15,9 @@ template <class... Rows>
 struct row_list {
   static constexpr std::size_t count = sizeof...(Rows);
 };
-#if OCTET_X86_64
+#if OCTET_X86_64 && OCTET_HAS_AVX512FP16
+using rows = row_list<avx512::row_with_fp16, avx512::row, avx2::row, scalar::row>;
+#elif OCTET_X86_64
 using rows = row_list<avx512::row, avx2::row, scalar::row>;
 #else
 using rows = row_list<scalar::row>;
