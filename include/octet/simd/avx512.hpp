@@ -677,53 +677,88 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
 
-// A descale d and its reciprocal r, 2^-40 <= both <= 2^40. The magnitude of x is first brought between 2^-70 and most =
-// largest * d (rounded somehow): a smaller one is far below half a unit, one from there on saturates, so the codes stay
-// the same, and every step below is normal. NaN is taken care of by its x.
-struct scaler {
-  __m512 d, r, most;
-};
-
-// The float nearest to x / d. With q = x r, off by at most two units of the last place, x - q d is exact in a fused
-// multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem 1: r is the correctly rounded reciprocal).
-// Or the float nearest to x r.
-template <bool Divides>
-OCTET_ROW_INLINE __m512 scale16(__m512 x, const scaler& s) {
-  const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
-  const __m512 a = _mm512_range_ps(raised, s.most, least_magnitude);
-  const __m512 q = _mm512_mul_round_ps(a, s.r, nearest);
-  if constexpr (!Divides) return q;
-  return _mm512_fmadd_round_ps(_mm512_fnmadd_round_ps(q, s.d, a, nearest), s.r, q, nearest);
+// The float nearest to x / d, given d and r, the float nearest to 1 / d. With q = x r, off by at most two units of the
+// last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem 1),
+// where all of it is normal.
+OCTET_ROW_INLINE __m512 corrected(__m512 q, __m512 x, __m512 d, __m512 r) {
+  return _mm512_fmadd_round_ps(_mm512_fnmadd_round_ps(q, d, x, nearest), r, q, nearest);
 }
 
-template <class F, bool Divides, class T>
+// x / d, or x r, for a moderate d and r (is_moderate). The magnitude of x is first brought between 2^-70 and largest * d:
+// a smaller one is far below half a unit, one from there on saturates, so the codes stay the same, and every step is
+// normal. NaN is taken care of by its x.
+template <class F, bool Divides>
+struct moderate_scale {
+  __m512 d, r, most;
+
+  OCTET_ROW_INLINE explicit moderate_scale(group_scale s)
+      : d(_mm512_set1_ps(s.stored.value())),
+        r(_mm512_set1_ps(s.multiplier.value())),
+        most(_mm512_mul_round_ps(d, _mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), nearest)) {}
+  OCTET_ROW_INLINE __m512 operator()(__m512 x) const {
+    const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
+    const __m512 a = _mm512_range_ps(raised, most, least_magnitude);
+    const __m512 q = _mm512_mul_round_ps(a, r, nearest);
+    if constexpr (Divides) return corrected(q, a, d, r);
+    return q;
+  }
+};
+
+// The same for any normal d: x and d are both multiplied by 2^83 or 2^-83 (exactly: with a 2^-83 x is raised before),
+// which makes d moderate enough. A subnormal x, which the machine may take for 0 or take long to multiply, is the
+// integer of its bits times 2^-149. `correction` is the reciprocal of the moderate d, or 0 where x r is wanted.
+template <class F>
+struct any_scale {
+  __m512 unit, unit_of_subnormal, least, most, d, r, correction;
+
+  OCTET_ROW_INLINE explicit any_scale(group_scale s) {
+    const float stored = s.stored.value(), multiplier = s.multiplier.value();
+    const bool up = bit_cast<std::uint32_t>(stored) < bit_cast<std::uint32_t>(1.0f);
+    unit = _mm512_set1_ps(up ? 0x1p83f : 0x1p-83f);
+    unit_of_subnormal = _mm512_set1_ps(up ? 0x1p-66f : 0.0f);
+    least = _mm512_set1_ps(up ? 0.0f : 0x1p9f);
+    d = _mm512_mul_round_ps(_mm512_set1_ps(stored), unit, nearest);
+    r = _mm512_mul_round_ps(_mm512_set1_ps(multiplier), _mm512_set1_ps(up ? 0x1p-83f : 0x1p83f), nearest);
+    most = _mm512_mul_round_ps(d, _mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), nearest);
+    correction = s.divides ? r : _mm512_setzero_ps();
+  }
+  OCTET_ROW_INLINE __m512 operator()(__m512 x) const {
+    const __m512i sign = _mm512_set1_epi32(static_cast<int>(0x80000000));
+    const __m512i a = _mm512_andnot_si512(sign, _mm512_castps_si512(x));
+    const __mmask16 subnormal = _mm512_cmplt_epu32_mask(a, _mm512_set1_epi32(0x00800000));
+    const __m512 units = _mm512_mask_mov_ps(unit, subnormal, unit_of_subnormal);
+    const __m512 raised = _mm512_range_ps(_mm512_castsi512_ps(a), least, greatest_magnitude);
+    const __m512 value = _mm512_mask_cvt_roundepi32_ps(raised, subnormal, a, nearest);
+    const __m512 scaled = _mm512_range_ps(_mm512_mul_round_ps(value, units, nearest), most, least_magnitude);
+    const __m512 result = corrected(_mm512_mul_round_ps(scaled, r, nearest), scaled, d, correction);
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), _mm512_castps_si512(result), 0xCA));
+  }
+};
+
+template <class F, class Scale, class T>
 struct quantizing {
   static constexpr std::size_t widest = sizeof(T), streams = 8;
   const T* in;
   F* out;
-  scaler scales;
+  Scale scaled;
 
-  OCTET_ROW_INLINE quantizing(const T* from, F* to, float stored, float multiplier)
-      : in(from),
-        out(to),
-        scales{_mm512_set1_ps(stored), _mm512_set1_ps(multiplier),
-               _mm512_mul_round_ps(_mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), _mm512_set1_ps(stored),
-                                   nearest)} {}
   OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
   OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
 
-  OCTET_ROW_INLINE rounded16 scaled(__m512 x) const { return round16<F>(scale16<Divides>(x, scales)); }
+  OCTET_ROW_INLINE __m512i codes(const floats64& x, const store_order& order) const {
+    return merge64<F>(round16<F>(scaled(x.at[0])), round16<F>(scaled(x.at[1])), round16<F>(scaled(x.at[2])),
+                      round16<F>(scaled(x.at[3])), order);
+  }
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const floats64 x = load64(in + i);
-    store64<Streams>(out + i,
-                     merge64<F>(scaled(x.at[0]), scaled(x.at[1]), scaled(x.at[2]), scaled(x.at[3]), order_of<T>));
+    store64<Streams>(out + i, codes(x, order_of<T>));
     return !has_nan(x);
   }
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
-    const __m512i codes = merge64<F>(scaled(x.at[0]), scaled(x.at[1]), scaled(x.at[2]), scaled(x.at[3]), of_runs);
-    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes, x));
+    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes(x, of_runs), x));
   }
 };
 
@@ -735,19 +770,17 @@ OCTET_HOST_INLINE bool divides(group_scale s) {
 template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
-    const float stored = s.stored.value(), multiplier = s.multiplier.value();
-    if (is_moderate(stored) && is_moderate(multiplier)) {
+    if (is_moderate(s)) {
       if (divides(s))
-        walk(quantizing<F, true, T>(in, out, stored, multiplier), n, streams);
-      else
-        walk(quantizing<F, false, T>(in, out, stored, multiplier), n, streams);
-      return;
+        return walk(quantizing<F, moderate_scale<F, true>, T>{in, out, moderate_scale<F, true>(s)}, n, streams);
+      return walk(quantizing<F, moderate_scale<F, false>, T>{in, out, moderate_scale<F, false>(s)}, n, streams);
     }
+    if (is_normal(s)) return walk(quantizing<F, any_scale<F>, T>{in, out, any_scale<F>(s)}, n, streams);
   }
   scalar::quantize(in, out, n, s, streams);
 }
 
-template <bool Streams, class F, class T, class Kernel>
+template <bool Streams, class T, class Kernel>
 OCTET_ROW_INLINE exact::bits_of<T> quantize_and_amax_all(const Kernel& k, std::size_t n, const T* next,
                                                          std::size_t next_n) {
   largest_of<T> largest;
@@ -771,20 +804,20 @@ template <class F, class T>
 OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
                                               std::size_t next_n, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
-    const float stored = s.stored.value(), multiplier = s.multiplier.value();
-    if (is_moderate(stored) && is_moderate(multiplier)) {
+    if (is_moderate(s)) {
       const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(out) % 64 == 0;
       if (divides(s)) {
-        const quantizing<F, true, T> k(in, out, stored, multiplier);
-        return past_cache ? quantize_and_amax_all<true, F>(k, n, next, next_n)
-                          : quantize_and_amax_all<false, F>(k, n, next, next_n);
+        const quantizing<F, moderate_scale<F, true>, T> k{in, out, moderate_scale<F, true>(s)};
+        return past_cache ? quantize_and_amax_all<true>(k, n, next, next_n)
+                          : quantize_and_amax_all<false>(k, n, next, next_n);
       }
-      const quantizing<F, false, T> k(in, out, stored, multiplier);
-      return past_cache ? quantize_and_amax_all<true, F>(k, n, next, next_n)
-                        : quantize_and_amax_all<false, F>(k, n, next, next_n);
+      const quantizing<F, moderate_scale<F, false>, T> k{in, out, moderate_scale<F, false>(s)};
+      return past_cache ? quantize_and_amax_all<true>(k, n, next, next_n)
+                        : quantize_and_amax_all<false>(k, n, next, next_n);
     }
   }
-  return scalar::quantize_and_amax(in, out, n, s, next, next_n, streams);
+  avx512::quantize(in, out, n, s, streams);
+  return avx512::amax(next, next_n, streams);
 }
 
 template <class F, class T>

@@ -63,10 +63,17 @@ template <class T>
 inline constexpr bool is_vector_source = std::is_same_v<T, float> || is_bfloat16<T> || is_float16<T>;
 
 // A scale from 2^-40 to 2^40, and a format far inside float's range: what the vectors quantize with. Magnitudes are
-// brought between 2^-70 and 2^80 first: 2^-70 * 2^40 is below half a unit, 2^80 * 2^-40 above the largest value, so the
-// codes stay the same; and every product, quotient and remainder on the way is then a normal float, as is a unit times
-// 2^-40.
+// brought above 2^-70 first: 2^-70 * 2^40 is below half a unit, so the codes stay the same; and every product, quotient
+// and remainder on the way is then a normal float, as is a unit times 2^-40.
 OCTET_HOST_INLINE bool is_moderate(float x) { return (bit_cast<std::uint32_t>(x) >> 23) - (127 - 40) < 80u; }
+OCTET_HOST_INLINE bool is_moderate(group_scale s) {
+  return is_moderate(s.stored.value()) && is_moderate(s.multiplier.value());
+}
+// A scale from 2^-126 to 2^126, as every descale that was found is.
+OCTET_HOST_INLINE bool is_normal(float x) { return bit_cast<std::uint32_t>(x) - 0x00800000u <= 0x7E000000u; }
+OCTET_HOST_INLINE bool is_normal(group_scale s) {
+  return is_normal(s.stored.value()) && is_normal(s.multiplier.value());
+}
 template <class F>
 inline constexpr bool is_moderate_format = F::least_exponent - F::mantissa_bits > -29 &&
                                            (1 << F::exponent_bits) - F::bias < 40;
