@@ -273,21 +273,30 @@ OCTET_ROW_INLINE bool has_nan(const floats64& x) {
   return !_mm512_kortestz(nan_in_either(x.at[0], x.at[1]), nan_in_either(x.at[2], x.at[3]));
 }
 
-template <class F, bool Saturates, class T>
+// What is done to values before they are rounded: nothing but to saturate.
+template <class F>
+struct as_they_are {
+  OCTET_ROW_INLINE __m512 operator()(__m512 x) const { return clamp16<F>(x); }
+};
+
+template <class F, bool Saturates, class Scale, class T>
 struct encoding {
   static constexpr std::size_t widest = sizeof(T), streams = 8;
   const T* in;
   F* out;
+  Scale scaled;
 
   OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
   OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
 
+  OCTET_ROW_INLINE __m512i codes(const floats64& x, const store_order& order) const {
+    return merge64<F>(round16<F>(scaled(x.at[0])), round16<F>(scaled(x.at[1])), round16<F>(scaled(x.at[2])),
+                      round16<F>(scaled(x.at[3])), order);
+  }
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const floats64 x = load64(in + i);
-    const __m512i codes = merge64<F>(round16<F>(clamp16<F>(x.at[0])), round16<F>(clamp16<F>(x.at[1])),
-                                     round16<F>(clamp16<F>(x.at[2])), round16<F>(clamp16<F>(x.at[3])), order_of<T>);
-    store64<Streams>(out + i, codes);
+    store64<Streams>(out + i, codes(x, order_of<T>));
     if constexpr (Saturates) return !has_nan(x);
     const __m512 largest = _mm512_range_ps(_mm512_range_ps(x.at[0], x.at[1], greatest_magnitude),
                                            _mm512_range_ps(x.at[2], x.at[3], greatest_magnitude), greatest_magnitude);
@@ -295,12 +304,11 @@ struct encoding {
   }
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
-    __m512i codes = merge64<F>(round16<F>(clamp16<F>(x.at[0])), round16<F>(clamp16<F>(x.at[1])),
-                               round16<F>(clamp16<F>(x.at[2])), round16<F>(clamp16<F>(x.at[3])), of_runs);
+    __m512i result = codes(x, of_runs);
     if constexpr (!Saturates)
-      codes = with_overflow<F>(codes, join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]),
-                                             overflow16<F>(x.at[3])));
-    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes, x));
+      result = with_overflow<F>(result, join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]),
+                                               overflow16<F>(x.at[3])));
+    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(result, x));
   }
 };
 
@@ -433,7 +441,7 @@ OCTET_ROW_INLINE auto encoder(const T* in, F* out) {
     return encoding_halves<F, Saturates, T>{in, out};
 #endif
   else
-    return encoding<F, Saturates, T>{in, out};
+    return encoding<F, Saturates, as_they_are<F>, T>{in, out, {}};
 }
 
 template <class F, class T, bool Fp16>
@@ -736,46 +744,19 @@ struct any_scale {
   }
 };
 
-template <class F, class Scale, class T>
-struct quantizing {
-  static constexpr std::size_t widest = sizeof(T), streams = 8;
-  const T* in;
-  F* out;
-  Scale scaled;
-
-  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
-  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
-
-  OCTET_ROW_INLINE __m512i codes(const floats64& x, const store_order& order) const {
-    return merge64<F>(round16<F>(scaled(x.at[0])), round16<F>(scaled(x.at[1])), round16<F>(scaled(x.at[2])),
-                      round16<F>(scaled(x.at[3])), order);
-  }
-  template <bool Streams>
-  OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    const floats64 x = load64(in + i);
-    store64<Streams>(out + i, codes(x, order_of<T>));
-    return !has_nan(x);
-  }
-  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
-    const floats64 x = load64(in + i, s);
-    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(codes(x, of_runs), x));
-  }
-};
-
-// Division by a power of two is multiplication.
-OCTET_HOST_INLINE bool divides(group_scale s) {
-  return s.divides && (bit_cast<std::uint32_t>(s.stored.value()) & 0x007FFFFF) != 0;
+template <class Scale, class F, class T>
+OCTET_ROW_INLINE encoding<F, true, Scale, T> quantizer(const T* in, F* out, group_scale s) {
+  return {in, out, Scale(s)};
 }
 
 template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
     if (is_moderate(s)) {
-      if (divides(s))
-        return walk(quantizing<F, moderate_scale<F, true>, T>{in, out, moderate_scale<F, true>(s)}, n, streams);
-      return walk(quantizing<F, moderate_scale<F, false>, T>{in, out, moderate_scale<F, false>(s)}, n, streams);
+      if (divides(s)) return walk(quantizer<moderate_scale<F, true>>(in, out, s), n, streams);
+      return walk(quantizer<moderate_scale<F, false>>(in, out, s), n, streams);
     }
-    if (is_normal(s)) return walk(quantizing<F, any_scale<F>, T>{in, out, any_scale<F>(s)}, n, streams);
+    if (is_normal(s)) return walk(quantizer<any_scale<F>>(in, out, s), n, streams);
   }
   scalar::quantize(in, out, n, s, streams);
 }
@@ -807,11 +788,11 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
     if (is_moderate(s)) {
       const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(out) % 64 == 0;
       if (divides(s)) {
-        const quantizing<F, moderate_scale<F, true>, T> k{in, out, moderate_scale<F, true>(s)};
+        const auto k = quantizer<moderate_scale<F, true>>(in, out, s);
         return past_cache ? quantize_and_amax_all<true>(k, n, next, next_n)
                           : quantize_and_amax_all<false>(k, n, next, next_n);
       }
-      const quantizing<F, moderate_scale<F, false>, T> k{in, out, moderate_scale<F, false>(s)};
+      const auto k = quantizer<moderate_scale<F, false>>(in, out, s);
       return past_cache ? quantize_and_amax_all<true>(k, n, next, next_n)
                         : quantize_and_amax_all<false>(k, n, next, next_n);
     }

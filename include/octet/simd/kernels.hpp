@@ -74,6 +74,10 @@ OCTET_HOST_INLINE bool is_normal(float x) { return bit_cast<std::uint32_t>(x) - 
 OCTET_HOST_INLINE bool is_normal(group_scale s) {
   return is_normal(s.stored.value()) && is_normal(s.multiplier.value());
 }
+// Division by a power of two is multiplication.
+OCTET_HOST_INLINE bool divides(group_scale s) {
+  return s.divides && (bit_cast<std::uint32_t>(s.stored.value()) & 0x007FFFFF) != 0;
+}
 template <class F>
 inline constexpr bool is_moderate_format = F::least_exponent - F::mantissa_bits > -29 &&
                                            (1 << F::exponent_bits) - F::bias < 40;
