@@ -25,97 +25,224 @@ inline constexpr int sign_bit = static_cast<int>(0x80000000), magnitude_bits = 0
 
 // -- Memory ---------------------------------------------------------------------------------------------------------
 
-// A run that is no multiple of a block ends with a block that overlaps the one before: input and output are apart, so
-// the same bytes are written twice. A run shorter than a block goes through a buffer.
 OCTET_ROW_INLINE __m256i load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 OCTET_ROW_INLINE __m128i load_half(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 OCTET_ROW_INLINE void store(void* p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
-
-// The bits of 8 values as floats. F16C widens subnormals whatever the control register says.
-template <class T>
-OCTET_ROW_INLINE __m256i load8(const T* x) {
-  if constexpr (std::is_same_v<T, float>)
-    return load(x);
-  else if constexpr (is_bfloat16<T>)
-    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_half(x)), 16);
+template <bool Streams>
+OCTET_ROW_INLINE void store(void* p, __m256i v) {
+  if constexpr (Streams)
+    _mm256_stream_si256(static_cast<__m256i*>(p), v);
   else
-    return _mm256_castps_si256(_mm256_cvtph_ps(load_half(x)));
+    store(p, v);
 }
 
-// Written out four times wherever they are made: at -O2 g++ leaves a loop of four a loop, and its array in memory.
+// Vectors of 32 values, written out wherever they are made: at -O2 g++ leaves a loop of four a loop, and its array in
+// memory.
 struct words32 {
   __m256i at[4];
 };
-template <class T>
-OCTET_ROW_INLINE words32 load32(const T* x) {
-  return {{load8(x), load8(x + 8), load8(x + 16), load8(x + 24)}};
+OCTET_ROW_INLINE __m256i merged_max(const words32& w) {
+  return _mm256_max_epi32(_mm256_max_epi32(w.at[0], w.at[1]), _mm256_max_epi32(w.at[2], w.at[3]));
 }
-OCTET_ROW_INLINE words32 and32(const words32& w, __m256i mask) {
-  return {{_mm256_and_si256(w.at[0], mask), _mm256_and_si256(w.at[1], mask), _mm256_and_si256(w.at[2], mask),
-           _mm256_and_si256(w.at[3], mask)}};
-}
-OCTET_ROW_INLINE words32 magnitudes32(const words32& w) { return and32(w, _mm256_set1_epi32(magnitude_bits)); }
+OCTET_ROW_INLINE bool any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0; }
 
-// Negative where the word is above `limit`.
-OCTET_ROW_INLINE words32 above32(const words32& w, int limit) {
-  const __m256i most = _mm256_set1_epi32(limit);
-  return {{_mm256_sub_epi32(most, w.at[0]), _mm256_sub_epi32(most, w.at[1]), _mm256_sub_epi32(most, w.at[2]),
-           _mm256_sub_epi32(most, w.at[3])}};
+// -- Walks ----------------------------------------------------------------------------------------------------------
+
+// A kernel writes 32 results from 32 values at a time:
+//   in, out                  where they are
+//   bool quick<Streams>(i)   values i to i + 31; true if none of them needed more care than this takes
+//   void careful(i)          the same, whatever the values are
+// After values that need care (NaN, or what overflows) a walk stays careful for a while: a branch that goes one way for
+// long costs little, one that NaN here and there decides costs more than the care.
+inline constexpr std::size_t careful_for = 4096;
+
+template <bool Streams, class Kernel>
+OCTET_ROW_INLINE void step(const Kernel& k, std::size_t i, std::size_t& careful_left) {
+  if (careful_left != 0) {
+    k.careful(i);
+    careful_left -= 32;
+  } else if (!k.template quick<Streams>(i)) {
+    k.careful(i);
+    careful_left = careful_for;
+  }
 }
 
-// Bytes of 32 words, in the order that `in_order` undoes: of words from 0 to 255, and of the signs of any words.
-OCTET_ROW_INLINE __m256i pack(const words32& w) {
-  return _mm256_packus_epi16(_mm256_packus_epi32(w.at[0], w.at[1]), _mm256_packus_epi32(w.at[2], w.at[3]));
+// Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
+// stream leaves memory idle between its requests. The results must lie on a 64-byte boundary. Returns where it ends.
+template <class Kernel>
+OCTET_ROW_INLINE std::size_t walk_in_streams(const Kernel& k, std::size_t i, std::size_t n) {
+  constexpr std::size_t in_bytes = sizeof(*k.in), out_bytes = sizeof(*k.out);
+  constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements a stream
+  constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
+  std::size_t careful_left = 0;
+  for (; n - i >= round; i += round)
+    for (std::size_t at = i; at < i + page; at += 64)
+      for (std::size_t stream = 0; stream < round; stream += page) {
+        for (std::size_t b = 0; b < 64 * in_bytes; b += 64)
+          _mm_prefetch(reinterpret_cast<const char*>(k.in + at + stream + round) + b, _MM_HINT_T0);
+        step<true>(k, at + stream, careful_left);
+        step<true>(k, at + stream + 32, careful_left);
+      }
+  _mm_sfence();
+  return i;
 }
-OCTET_ROW_INLINE __m256i pack_signs(const words32& w) {
-  return _mm256_packs_epi16(_mm256_packs_epi32(w.at[0], w.at[1]), _mm256_packs_epi32(w.at[2], w.at[3]));
-}
-OCTET_ROW_INLINE __m256i in_order(__m256i bytes) {
-  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+
+// A run that is no multiple of 32 ends with a block that overlaps the one before: input and output are apart, so the
+// same bytes are written twice. A run shorter than a block goes through a buffer.
+template <class Kernel>
+OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
+  if (n < 32) {
+    alignas(32) unsigned char values[32 * sizeof(*k.in)] = {}, results[32 * sizeof(*k.out)];
+    std::memcpy(values, k.in, n * sizeof(*k.in));
+    Kernel block = k;
+    block.in = reinterpret_cast<decltype(k.in)>(values);
+    block.out = reinterpret_cast<decltype(k.out)>(results);
+    block.careful(0);
+    std::memcpy(k.out, results, n * sizeof(*k.out));
+    return;
+  }
+  std::size_t i = 0, careful_left = 0;
+  if (streams && reinterpret_cast<std::uintptr_t>(k.out) % sizeof(*k.out) == 0) {
+    const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64 / sizeof(*k.out);
+    if (n >= before + 64) {
+      k.careful(0);
+      k.careful(32);
+      i = walk_in_streams(k, before, n);
+    }
+  }
+  for (; n - i >= 32; i += 32) step<false>(k, i, careful_left);
+  if (i < n) k.careful(n - 32);
 }
 
 // -- Encoding -------------------------------------------------------------------------------------------------------
 
-// The codes of 8 magnitudes, as scalar::nearest_code has them, where float additions round to nearest even. The
-// addend's low mantissa bits are zero, so the low 7 bits of the sum are r; the code's part that the least exponent
-// takes away, least >> up, is an even number of units, and is planted in the addend instead of subtracted afterwards.
-// Nothing but bits of the sum is used, and its terms come from integers, so a compiler has no sum to rearrange.
+// The codes of 8 magnitudes that do not overflow, as scalar::nearest_code has them, where float additions round to
+// nearest even; their low 7 bits. The addend's low mantissa bits are zero, so the low 7 bits of the sum are r; the
+// code's part that the least exponent takes away, least >> up, is an even number of units, and is planted in the addend
+// instead of subtracted afterwards. Nothing but bits of the sum is used, and its terms come from integers, so a
+// compiler has no sum to rearrange.
 template <class F>
-OCTET_ROW_INLINE __m256i magnitudes8(__m256i a) {
+OCTET_ROW_INLINE __m256i round8(__m256i a) {
   constexpr int up = float_traits<float>::mantissa_bits - F::mantissa_bits;
   constexpr std::uint32_t least = static_cast<std::uint32_t>(F::least_exponent + 127) << 23;
   constexpr std::uint32_t planted = (static_cast<std::uint32_t>(up) << 23) + ((0u - (least >> up)) & 0x7F);
-  constexpr int largest = static_cast<int>(octet::detail::decode_bits(F::from_bits(F::max_code)));
-  const __m256i clamped = _mm256_min_epi32(a, _mm256_set1_epi32(largest));
-  const __m256i above = _mm256_max_epi32(clamped, _mm256_set1_epi32(static_cast<int>(least)));
-  const __m256i m = _mm256_and_si256(above, _mm256_set1_epi32(infinity));
-  const __m256i addend = _mm256_add_epi32(m, _mm256_set1_epi32(static_cast<int>(planted)));
-  const __m256i sum = _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(clamped), _mm256_castsi256_ps(addend)));
-  const __m256i code = _mm256_add_epi32(sum, _mm256_srli_epi32(m, up));
-  return _mm256_and_si256(code, _mm256_set1_epi32(F::magnitude_mask));
+  const __m256i above = _mm256_max_epi32(a, _mm256_set1_epi32(static_cast<int>(least)));
+  const __m256i power = _mm256_and_si256(above, _mm256_set1_epi32(infinity));
+  const __m256i addend = _mm256_add_epi32(power, _mm256_set1_epi32(static_cast<int>(planted)));
+  const __m256i sum = _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(addend)));
+  return _mm256_and_si256(_mm256_add_epi32(sum, _mm256_srli_epi32(power, up)), _mm256_set1_epi32(0x7F));
 }
 
-// The codes of 32 floats x, whose magnitudes, scaled or not, are a.
-template <class F, bool Saturates>
-OCTET_ROW_INLINE __m256i codes32(const words32& x, const words32& a) {
-  const words32 magnitudes = {
-      {magnitudes8<F>(a.at[0]), magnitudes8<F>(a.at[1]), magnitudes8<F>(a.at[2]), magnitudes8<F>(a.at[3])}};
-  const __m256i packed = pack(magnitudes);
-  __m256i sign = _mm256_and_si256(pack_signs(x), _mm256_set1_epi8(static_cast<char>(0x80)));
-  if constexpr (F::width < 8) sign = _mm256_srli_epi16(sign, 8 - F::width);
-  __m256i code = _mm256_or_si256(packed, sign);
-  if constexpr (!F::has_negative_zero)
-    code = _mm256_andnot_si256(_mm256_cmpeq_epi8(packed, _mm256_setzero_si256()), code);
-  if constexpr (!Saturates && F::has_nan) {
-    constexpr int most = static_cast<int>(octet::detail::overflow_bits<F>()) - 1;
-    constexpr int beyond = F::has_infinity ? F::infinity_code : F::nan_code;
-    const __m256i outside = _mm256_or_si256(sign, _mm256_set1_epi8(static_cast<char>(beyond)));
-    code = _mm256_blendv_epi8(code, outside, pack_signs(above32(a, most)));
+// What the values are scaled by before they are rounded: nothing. `limit`: magnitudes above it (as bits) overflow or are
+// NaN; `most`: the magnitude that those which saturate come down to.
+template <class F>
+struct as_they_are {
+  OCTET_ROW_INLINE __m256i limit() const {
+    return _mm256_set1_epi32(static_cast<int>(octet::detail::overflow_bits<F>()) - 1);
   }
-  code = _mm256_blendv_epi8(code, _mm256_set1_epi8(static_cast<char>(F::nan_code)),
-                            pack_signs(above32(magnitudes32(x), infinity)));
-  return in_order(code);
+  OCTET_ROW_INLINE __m256i most() const {
+    return _mm256_set1_epi32(static_cast<int>(octet::detail::decode_bits(F::from_bits(F::max_code))));
+  }
+  OCTET_ROW_INLINE __m256i operator()(__m256i a) const { return a; }
+};
+
+// 32 values: the bits of their magnitudes as floats, and their signs, the highest bit of a byte each; both in the order
+// of pack32. Of bfloat16 there are the even and the odd ones of 16, twice.
+template <class T>
+struct values32 {
+  words32 a;
+  __m256i signs;
+};
+
+template <class T>
+OCTET_ROW_INLINE values32<T> load32(const T* x) {
+  if constexpr (is_bfloat16<T>) {
+    const __m256i v = load(x), w = load(x + 16), magnitude = _mm256_set1_epi16(0x7FFF);
+    const __m256i upper = _mm256_set1_epi32(magnitude_bits & ~0xFFFF);
+    const __m256i a = _mm256_and_si256(v, magnitude), b = _mm256_and_si256(w, magnitude);
+    return {
+        {{_mm256_slli_epi32(a, 16), _mm256_and_si256(v, upper), _mm256_slli_epi32(b, 16), _mm256_and_si256(w, upper)}},
+        _mm256_packs_epi16(v, w)};
+  } else {
+    words32 x4;
+    if constexpr (std::is_same_v<T, float>)
+      x4 = {{load(x), load(x + 8), load(x + 16), load(x + 24)}};
+    else  // F16C widens subnormals whatever the control register says
+      x4 = {{_mm256_castps_si256(_mm256_cvtph_ps(load_half(x))), _mm256_castps_si256(_mm256_cvtph_ps(load_half(x + 8))),
+             _mm256_castps_si256(_mm256_cvtph_ps(load_half(x + 16))),
+             _mm256_castps_si256(_mm256_cvtph_ps(load_half(x + 24)))}};
+    const __m256i magnitude = _mm256_set1_epi32(magnitude_bits);
+    return {{{_mm256_and_si256(x4.at[0], magnitude), _mm256_and_si256(x4.at[1], magnitude),
+              _mm256_and_si256(x4.at[2], magnitude), _mm256_and_si256(x4.at[3], magnitude)}},
+            _mm256_packs_epi16(_mm256_packs_epi32(x4.at[0], x4.at[1]), _mm256_packs_epi32(x4.at[2], x4.at[3]))};
+  }
 }
+
+// The bytes of four vectors of words from 0 to 255 (or of masks), in the order of `signs`; and the order of memory.
+template <class T>
+OCTET_ROW_INLINE __m256i pack32(const words32& w) {
+  if constexpr (is_bfloat16<T>)
+    return _mm256_packus_epi16(_mm256_or_si256(w.at[0], _mm256_slli_epi32(w.at[1], 16)),
+                               _mm256_or_si256(w.at[2], _mm256_slli_epi32(w.at[3], 16)));
+  else
+    return _mm256_packus_epi16(_mm256_packus_epi32(w.at[0], w.at[1]), _mm256_packus_epi32(w.at[2], w.at[3]));
+}
+template <class T>
+OCTET_ROW_INLINE __m256i to_memory_order(__m256i bytes) {
+  if constexpr (is_bfloat16<T>)
+    return _mm256_permute4x64_epi64(bytes, 0b11011000);
+  else
+    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// FF in the bytes of the magnitudes above `limit`.
+template <class T>
+OCTET_ROW_INLINE __m256i above32(const words32& a, __m256i limit) {
+  const __m256i byte = _mm256_set1_epi32(0xFF);
+  return pack32<T>({{_mm256_and_si256(_mm256_cmpgt_epi32(a.at[0], limit), byte),
+                     _mm256_and_si256(_mm256_cmpgt_epi32(a.at[1], limit), byte),
+                     _mm256_and_si256(_mm256_cmpgt_epi32(a.at[2], limit), byte),
+                     _mm256_and_si256(_mm256_cmpgt_epi32(a.at[3], limit), byte)}});
+}
+
+template <class F, bool Saturates, class Scale, class T>
+struct encoding {
+  const T* in;
+  F* out;
+  Scale scaled;
+
+  OCTET_ROW_INLINE static __m256i place(__m256i signs) {
+    const __m256i sign = _mm256_and_si256(signs, _mm256_set1_epi8(static_cast<char>(0x80)));
+    return F::width == 8 ? sign : _mm256_srli_epi16(sign, 8 - F::width);
+  }
+  OCTET_ROW_INLINE __m256i codes(const words32& a, __m256i sign) const {
+    const __m256i packed = pack32<T>({{round8<F>(scaled(a.at[0])), round8<F>(scaled(a.at[1])),
+                                       round8<F>(scaled(a.at[2])), round8<F>(scaled(a.at[3]))}});
+    const __m256i code = _mm256_or_si256(packed, sign);
+    if constexpr (F::has_negative_zero) return code;
+    return _mm256_andnot_si256(_mm256_cmpeq_epi8(packed, _mm256_setzero_si256()), code);
+  }
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const values32<T> x = load32(in + i);
+    store<Streams>(out + i, to_memory_order<T>(codes(x.a, place(x.signs))));
+    return !any(_mm256_cmpgt_epi32(merged_max(x.a), scaled.limit()));
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i) const {
+    const values32<T> x = load32(in + i);
+    const __m256i most = scaled.most(), sign = place(x.signs);
+    __m256i code = codes({{_mm256_min_epi32(x.a.at[0], most), _mm256_min_epi32(x.a.at[1], most),
+                           _mm256_min_epi32(x.a.at[2], most), _mm256_min_epi32(x.a.at[3], most)}},
+                         sign);
+    if constexpr (!Saturates && F::has_nan) {
+      constexpr char beyond = static_cast<char>(F::has_infinity ? F::infinity_code : F::nan_code);
+      code = _mm256_blendv_epi8(code, _mm256_or_si256(sign, _mm256_set1_epi8(beyond)), above32<T>(x.a, scaled.limit()));
+    }
+    code = _mm256_blendv_epi8(code, _mm256_set1_epi8(static_cast<char>(F::nan_code)),
+                              above32<T>(x.a, _mm256_set1_epi32(infinity)));
+    store(out + i, to_memory_order<T>(code));
+  }
+};
 
 // E8M0, upward: the exponent field, plus one where there is a mantissa. Subnormals above 2^-127 are code 1.
 template <bool Saturates>
@@ -125,33 +252,30 @@ OCTET_ROW_INLINE __m256i exponents8(__m256i a) {
   const __m256i nan = _mm256_srli_epi32(_mm256_cmpgt_epi32(a, _mm256_set1_epi32(infinity)), 24);
   return _mm256_or_si256(_mm256_min_epi32(code, _mm256_set1_epi32(Saturates ? 0xFE : 0xFF)), nan);
 }
-template <bool Saturates>
-OCTET_ROW_INLINE __m256i exponents32(const words32& a) {
-  return in_order(pack({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]), exponents8<Saturates>(a.at[2]),
-                         exponents8<Saturates>(a.at[3])}}));
-}
 
 template <class F, bool Saturates, class T>
-OCTET_ROW_INLINE void encode32(const T* in, F* out) {
-  const words32 x = load32(in), a = magnitudes32(x);
-  if constexpr (F::is_signed)
-    store(out, codes32<F, Saturates>(x, a));
-  else
-    store(out, exponents32<Saturates>(a));
-}
+struct encoding_exponents {
+  const T* in;
+  F* out;
 
-template <class F, bool Saturates, class T>
-OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n) {
-  if (n < 32) {
-    exact::bits_of<T> values[32] = {};
-    F codes[32];
-    std::memcpy(values, in, n * sizeof(T));
-    encode32<F, Saturates>(reinterpret_cast<const T*>(values), codes);
-    std::memcpy(out, codes, n);
-    return;
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    careful(i);
+    return true;
   }
-  for (std::size_t i = 0; i + 32 <= n; i += 32) encode32<F, Saturates>(in + i, out + i);
-  if (n % 32 != 0) encode32<F, Saturates>(in + n - 32, out + n - 32);
+  OCTET_ROW_INLINE void careful(std::size_t i) const {
+    const words32 a = load32(in + i).a;
+    store(out + i, to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
+                                                  exponents8<Saturates>(a.at[2]), exponents8<Saturates>(a.at[3])}})));
+  }
+};
+
+template <bool Saturates, class F, class T>
+OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n, bool streams) {
+  if constexpr (F::is_signed)
+    walk(encoding<F, Saturates, as_they_are<F>, T>{in, out, {}}, n, streams);
+  else
+    walk(encoding_exponents<F, Saturates, T>{in, out}, n, streams);
 }
 
 template <class F, class T>
@@ -163,127 +287,176 @@ OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool strea
     if (F::is_signed && !scalar::rounds_to_nearest())
       scalar::encode(in, out, n, o, streams);
     else if (o == overflow::saturate)
-      encode_all<F, true>(in, out, n);
+      encode_all<true>(in, out, n, streams);
     else
-      encode_all<F, false>(in, out, n);
+      encode_all<false>(in, out, n, streams);
   }
 }
 
 // -- Decoding -------------------------------------------------------------------------------------------------------
 
-struct floats16 {
-  __m256 at[2];
+// A code's magnitude, moved up beside the mantissa of a bfloat16 (the upper half of a float) or of a half, is the value's
+// bits but for the exponent's bias, if both are normal. A subnormal's bits come from a table, as what is added to that.
+template <class F, class T>
+struct decode_words {
+  using Word = std::conditional_t<is_float16<T>, float16, bfloat16>;
+  using W = float_traits<Word>;
+  static constexpr int up = W::mantissa_bits - F::mantissa_bits;
+  static constexpr int rebias = (W::bias - F::bias) * (1 << W::mantissa_bits);
+  // Added to the 2^M least codes; they are looked up at the end of the 16 bytes.
+  alignas(16) std::uint8_t low[16] = {}, high[16] = {};
+  bool exact = F::is_signed && F::mantissa_bits <= 4 && rebias >= 0;  // whether all codes come out right
+
+  OCTET_HOST_INLINE constexpr decode_words() {
+    for (unsigned code = 0; exact && code <= F::max_code; ++code) {
+      const F q = F::from_bits(static_cast<std::uint8_t>(code));
+      const unsigned linear = (code << up) + static_cast<unsigned>(rebias), bits = W::to_bits(octet::decode<Word>(q));
+      if (code < 1u << F::mantissa_bits) {
+        low[16 - (1 << F::mantissa_bits) + code] = static_cast<std::uint8_t>(bits - linear);
+        high[16 - (1 << F::mantissa_bits) + code] = static_cast<std::uint8_t>((bits - linear) >> 8);
+      } else {
+        exact = exact && bits == linear;
+      }
+    }
+  }
 };
+template <class F, class T>
+static constexpr decode_words<F, T> words_of{};
 
-// Formats whose codes, moved up, are halves of another bias: F16C widens them, subnormals too, and a power of two sets
-// the bias right. A fifth exponent bit leaves room for IEEE's special codes only.
-template <class F>
-inline constexpr bool is_like_half = F::exponent_bits < 5 ||
-                                     (F::exponent_bits == 5 && F::special_codes == encoding::ieee);
-
-template <class F>
-OCTET_ROW_INLINE __m256 rebiased(__m256 x) {
-  constexpr float rebias = bit_cast<float>(static_cast<std::uint32_t>(127 + 15 - F::bias) << 23);
-  if constexpr (F::bias != 15) x = _mm256_mul_ps(x, _mm256_set1_ps(rebias));
-  if constexpr (F::has_nan) {  // 7FFFFFFF: the NaN has no sign, so a signed comparison finds it
-    const __m256i bits = _mm256_castps_si256(x);
-    const __m256i nan = _mm256_cmpgt_epi32(bits, _mm256_set1_epi32(infinity));
-    x = _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_srli_epi32(nan, 1)));
+// The 16-bit words of 32 codes, in order: from each half of `codes`, the lower 8 bytes to `first`.
+struct words16 {
+  __m256i first, second;
+};
+template <class F, class T>
+OCTET_ROW_INLINE words16 look_up(__m256i codes) {
+  using D = decode_words<F, T>;
+  const D& table = words_of<F, T>;
+  const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
+  // The highest bit, at which the table gives 0, is set for every code but the 2^M least.
+  const __m256i at = _mm256_add_epi8(a, _mm256_set1_epi8(0x80 - (1 << F::mantissa_bits)));
+  const __m256i low = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_half(table.low)), at);
+  const __m256i high = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_half(table.high)), at);
+  // The code in the upper byte with its sign on top, moved down to its place with the sign left where it is.
+  const __m256i zero = _mm256_setzero_si256();
+  const __m256i keep = _mm256_set1_epi16(static_cast<short>(0x8000 | F::magnitude_mask << D::up));
+  const __m256i rebias = _mm256_set1_epi16(static_cast<short>(D::rebias));
+  __m256i v = _mm256_unpacklo_epi8(zero, codes), w = _mm256_unpackhi_epi8(zero, codes);
+  if constexpr (F::width < 8) {
+    v = _mm256_slli_epi16(v, 8 - F::width);
+    w = _mm256_slli_epi16(w, 8 - F::width);
   }
-  return x;
+  constexpr int down = 8 - D::up + 8 - F::width;
+  v = _mm256_add_epi16(_mm256_and_si256(_mm256_srai_epi16(v, down), keep), rebias);
+  w = _mm256_add_epi16(_mm256_and_si256(_mm256_srai_epi16(w, down), keep), rebias);
+  return {_mm256_add_epi16(v, _mm256_unpacklo_epi8(low, high)), _mm256_add_epi16(w, _mm256_unpackhi_epi8(low, high))};
 }
 
+// FF where a code is NaN or infinite.
 template <class F>
-OCTET_ROW_INLINE __m256i halves16(const F* in) {
-  constexpr int up = 10 - F::mantissa_bits;
-  constexpr int code_bits = F::magnitude_mask | F::sign_mask;
-  const __m256i w = _mm256_and_si256(_mm256_cvtepu8_epi16(load_half(in)), _mm256_set1_epi16(code_bits));
-  const __m256i a = _mm256_and_si256(w, _mm256_set1_epi16(F::magnitude_mask));
-  const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(w, 16 - F::width), _mm256_set1_epi16(-0x8000));
-  __m256i half = _mm256_slli_epi16(a, up);
-  if constexpr (F::has_infinity && F::exponent_bits < 5)
-    half =
-        _mm256_blendv_epi8(half, _mm256_set1_epi16(0x7C00), _mm256_cmpeq_epi16(a, _mm256_set1_epi16(F::infinity_code)));
-  half = _mm256_or_si256(half, sign);
-  if constexpr (F::has_nan) {
-    const __m256i nan = F::has_negative_zero ? _mm256_cmpgt_epi16(a, _mm256_set1_epi16(F::infinity_code))
-                                             : _mm256_cmpeq_epi16(w, _mm256_set1_epi16(F::sign_mask));
-    half = _mm256_blendv_epi8(half, _mm256_set1_epi16(0x7FFF), nan);
-  }
-  return half;
+OCTET_ROW_INLINE __m256i special_codes(__m256i codes) {
+  const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
+  __m256i special = _mm256_cmpgt_epi8(a, _mm256_set1_epi8(F::max_code));
+  if constexpr (F::has_nan && !F::has_negative_zero)
+    special = _mm256_or_si256(
+        special, _mm256_cmpeq_epi8(
+                     _mm256_and_si256(codes, _mm256_set1_epi8(static_cast<char>(F::magnitude_mask | F::sign_mask))),
+                     _mm256_set1_epi8(static_cast<char>(F::sign_mask))));
+  return special;
 }
 
-// Every other format, as octet::detail::decode_bits has it.
-template <class F>
-OCTET_ROW_INLINE __m256 decode8(__m256i w) {
-  constexpr int up = float_traits<float>::mantissa_bits - F::mantissa_bits;
-  constexpr int rebias = (127 - F::bias) * (1 << 23);
-  constexpr float spacing =
-      bit_cast<float>(static_cast<std::uint32_t>(F::least_exponent - F::mantissa_bits + 127) << 23);
-  const __m256i a = _mm256_and_si256(w, _mm256_set1_epi32(F::magnitude_mask));
-  const __m256i sign = _mm256_and_si256(_mm256_slli_epi32(w, 32 - F::width), _mm256_set1_epi32(sign_bit));
-  const __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(a, up), _mm256_set1_epi32(rebias));
-  const __m256i subnormal = _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtepi32_ps(a), _mm256_set1_ps(spacing)));
-  __m256i bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(1 << F::mantissa_bits), a));
-  if constexpr (F::has_infinity)
-    bits = _mm256_blendv_epi8(bits, _mm256_set1_epi32(infinity),
-                              _mm256_cmpeq_epi32(a, _mm256_set1_epi32(F::infinity_code)));
-  bits = _mm256_or_si256(bits, sign);
-  if constexpr (F::has_nan) {
-    const __m256i code = _mm256_and_si256(w, _mm256_set1_epi32(F::magnitude_mask | F::sign_mask));
-    const __m256i nan = F::has_negative_zero ? _mm256_cmpgt_epi32(a, _mm256_set1_epi32(F::infinity_code))
-                                             : _mm256_cmpeq_epi32(code, _mm256_set1_epi32(F::sign_mask));
-    bits = _mm256_blendv_epi8(bits, _mm256_set1_epi32(magnitude_bits), nan);
-  }
-  return _mm256_castsi256_ps(bits);
+// 7FFF for NaN, the infinity with its sign: in words whose codes these were.
+template <class F, class T>
+OCTET_ROW_INLINE words16 with_specials(const words16& x, __m256i codes) {
+  constexpr int infinite = is_float16<T> ? 0x7C00 : 0x7F80;
+  const __m256i special = special_codes<F>(codes);
+  const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
+  const __m256i inf =
+      F::has_infinity ? _mm256_cmpeq_epi8(a, _mm256_set1_epi8(F::infinity_code)) : _mm256_setzero_si256();
+  const __m256i nan = _mm256_andnot_si256(inf, special);
+  const __m256i sign = _mm256_set1_epi16(-0x8000), value = _mm256_set1_epi16(infinite),
+                most = _mm256_set1_epi16(0x7FFF);
+  const __m256i v = _mm256_blendv_epi8(x.first, _mm256_or_si256(_mm256_and_si256(x.first, sign), value),
+                                       _mm256_unpacklo_epi8(inf, inf));
+  const __m256i w = _mm256_blendv_epi8(x.second, _mm256_or_si256(_mm256_and_si256(x.second, sign), value),
+                                       _mm256_unpackhi_epi8(inf, inf));
+  return {_mm256_blendv_epi8(v, most, _mm256_unpacklo_epi8(nan, nan)),
+          _mm256_blendv_epi8(w, most, _mm256_unpackhi_epi8(nan, nan))};
 }
 
-template <class F>
-OCTET_ROW_INLINE floats16 decode16(const F* in) {
-  if constexpr (is_like_half<F>) {
-    const __m256i half = halves16(in);
-    return {{rebiased<F>(_mm256_cvtph_ps(_mm256_castsi256_si128(half))),
-             rebiased<F>(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)))}};
-  } else {
-    const __m128i codes = load_half(in);
-    return {{decode8<F>(_mm256_cvtepu8_epi32(codes)), decode8<F>(_mm256_cvtepu8_epi32(_mm_srli_si128(codes, 8)))}};
-  }
+// 32 codes in the order from which unpacking within halves, to 16 or to 32 bits, gives consecutive elements.
+template <class T, class F>
+OCTET_ROW_INLINE __m256i load_codes(const F* in) {
+  if constexpr (sizeof(T) == 2) return _mm256_permute4x64_epi64(load(in), 0b11011000);
+  return _mm256_permutevar8x32_epi32(load(in), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
 
-// To bfloat16 the upper halves, which hold all of every value; to float16 rounded by the instruction, to nearest even.
-template <class T>
-OCTET_ROW_INLINE void store16(T* out, const floats16& x) {
-  if constexpr (std::is_same_v<T, float>) {
-    _mm256_storeu_ps(out, x.at[0]);
-    _mm256_storeu_ps(out + 8, x.at[1]);
-  } else if constexpr (is_bfloat16<T>) {
-    const __m256i upper = _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(x.at[0]), 16),
-                                              _mm256_srli_epi32(_mm256_castps_si256(x.at[1]), 16));
-    store(out, _mm256_permute4x64_epi64(upper, 0b11011000));
-  } else {
-    const __m128i low = _mm256_cvtps_ph(x.at[0], _MM_FROUND_TO_NEAREST_INT);
-    const __m128i high = _mm256_cvtps_ph(x.at[1], _MM_FROUND_TO_NEAREST_INT);
-    store(out, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
-  }
+// Floats of which these are the upper halves.
+struct floats32 {
+  __m256 at[4];
+};
+OCTET_ROW_INLINE floats32 to_floats(const words16& x) {
+  const __m256i zero = _mm256_setzero_si256();
+  return {{_mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, x.first)),
+           _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, x.first)),
+           _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, x.second)),
+           _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, x.second))}};
+}
+OCTET_ROW_INLINE __m256 plain_nan(__m256 x) {  // 7FFFFFFF; there are no other NaN whose upper half is 7FFF
+  const __m256i bits = _mm256_castps_si256(x), nan = _mm256_cmpgt_epi32(bits, _mm256_set1_epi32(infinity));
+  return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_srli_epi32(nan, 1)));
+}
+template <class F>
+OCTET_ROW_INLINE floats32 decode32(const F* in) {
+  const __m256i codes = load_codes<float>(in);
+  const floats32 x = to_floats(with_specials<F, float>(look_up<F, float>(codes), codes));
+  return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
+}
+template <bool Streams>
+OCTET_ROW_INLINE void store_floats(float* out, const floats32& x) {
+  store<Streams>(out, _mm256_castps_si256(x.at[0]));
+  store<Streams>(out + 8, _mm256_castps_si256(x.at[1]));
+  store<Streams>(out + 16, _mm256_castps_si256(x.at[2]));
+  store<Streams>(out + 24, _mm256_castps_si256(x.at[3]));
 }
 
 template <class F, class T>
-OCTET_ROW_INLINE void decode_to(const F* in, T* out) {
-  if constexpr (is_float16<T> && is_like_half<F> && F::bias == 15)
-    store(out, halves16(in));
-  else
-    store16(out, decode16(in));
-}
+struct decoding {
+  const F* in;
+  T* out;
+
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const __m256i codes = load_codes<T>(in + i);
+    const words16 x = look_up<F, T>(codes);
+    if constexpr (sizeof(T) == 4) {
+      store_floats<Streams>(out + i, to_floats(x));
+    } else {
+      store<Streams>(out + i, x.first);
+      store<Streams>(out + i + 16, x.second);
+    }
+    return !any(special_codes<F>(codes));
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i) const {
+    if constexpr (sizeof(T) == 4) {
+      store_floats<false>(out + i, decode32(in + i));
+    } else {
+      const __m256i codes = load_codes<T>(in + i);
+      const words16 x = with_specials<F, T>(look_up<F, T>(codes), codes);
+      store(out + i, x.first);
+      store(out + i + 16, x.second);
+    }
+  }
+};
 
 template <class F, class T>
 OCTET_ROW void decode(const F* in, T* out, std::size_t n, bool streams) {
-  if constexpr (!F::is_signed || !is_vector_source<T>) {
-    scalar::decode(in, out, n, streams);
-  } else {
-    if (n < 16) return scalar::decode(in, out, n, streams);
-    for (std::size_t i = 0; i + 16 <= n; i += 16) decode_to(in + i, out + i);
-    if (n % 16 != 0) decode_to(in + n - 16, out + n - 16);
+  if constexpr (is_vector_source<T>) {
+    if constexpr (words_of<F, T>.exact) {
+      if (n != 0) walk(decoding<F, T>{in, out}, n, streams);
+      return;
+    }
   }
+  scalar::decode(in, out, n, streams);
 }
 
 // -- Reduction ------------------------------------------------------------------------------------------------------
@@ -340,57 +513,78 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
 
-// The floats nearest to a * r or, given d and r, the float nearest to 1 / d, to a / d. With q = a r, off by at most two
-// units of the last place, a - q d is exact in a fused multiply-add and q + (a - q d) r rounds correctly (Markstein
-// 1990, theorem 1: r is the correctly rounded reciprocal), if all round to nearest even. The magnitude is first brought
-// between 2^-70 and 2^80 (is_moderate), so every step is normal. The empty statement hides from a compiler that may
-// rearrange sums where q comes from.
-template <bool Divides>
-OCTET_ROW_INLINE __m256i scale8(__m256i a, __m256 d, __m256 r) {
-  const __m256i least = _mm256_castps_si256(_mm256_set1_ps(0x1p-70f));
-  const __m256i most = _mm256_castps_si256(_mm256_set1_ps(0x1p80f));
-  const __m256 x = _mm256_castsi256_ps(_mm256_min_epi32(_mm256_max_epi32(a, least), most));
-  __m256 q = _mm256_mul_ps(x, r);
-  if constexpr (Divides) {
-    __asm__("" : "+x"(q));
-    q = _mm256_fmadd_ps(_mm256_fnmadd_ps(q, d, x), r, q);
-  }
-  return _mm256_castps_si256(q);
+// The floats nearest to x / d, given d and r, the float nearest to 1 / d. With q = x r, off by at most two units of the
+// last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem 1),
+// where all of it is normal and rounds to nearest even. The empty statement hides from a compiler that may rearrange
+// sums where q comes from.
+OCTET_ROW_INLINE __m256 corrected(__m256 q, __m256 x, __m256 d, __m256 r) {
+  __asm__("" : "+x"(q));
+  return _mm256_fmadd_ps(_mm256_fnmadd_ps(q, d, x), r, q);
 }
 
-template <class F, bool Divides, class T>
-OCTET_ROW_INLINE void quantize32(const T* in, F* out, __m256 d, __m256 r) {
-  const words32 x = load32(in), a = magnitudes32(x);
-  const words32 scaled = {{scale8<Divides>(a.at[0], d, r), scale8<Divides>(a.at[1], d, r),
-                           scale8<Divides>(a.at[2], d, r), scale8<Divides>(a.at[3], d, r)}};
-  store(out, codes32<F, true>(x, scaled));
-}
+// x / d, or x r, of magnitudes x up to most() = largest * d, which saturate from there on, for a moderate d and r
+// (is_moderate). Raised to 2^-70, a magnitude stays far below half a unit, and every step is normal.
+template <class F, bool Divides>
+struct moderate_scale {
+  __m256 d, r;
 
-template <class F, bool Divides, class T>
-OCTET_ROW_INLINE void quantize_all(const T* in, F* out, std::size_t n, float stored, float multiplier) {
-  const __m256 d = _mm256_set1_ps(stored), r = _mm256_set1_ps(multiplier);
-  if (n < 32) {
-    exact::bits_of<T> values[32] = {};
-    F codes[32];
-    std::memcpy(values, in, n * sizeof(T));
-    quantize32<F, Divides>(reinterpret_cast<const T*>(values), codes, d, r);
-    std::memcpy(out, codes, n);
-    return;
+  OCTET_ROW_INLINE explicit moderate_scale(group_scale s)
+      : d(_mm256_set1_ps(s.stored.value())), r(_mm256_set1_ps(s.multiplier.value())) {}
+  OCTET_ROW_INLINE __m256i most() const {
+    return _mm256_castps_si256(_mm256_mul_ps(d, _mm256_set1_ps(octet::decode(F::from_bits(F::max_code)))));
   }
-  for (std::size_t i = 0; i + 32 <= n; i += 32) quantize32<F, Divides>(in + i, out + i, d, r);
-  if (n % 32 != 0) quantize32<F, Divides>(in + n - 32, out + n - 32, d, r);
+  OCTET_ROW_INLINE __m256i limit() const { return most(); }
+  OCTET_ROW_INLINE __m256i operator()(__m256i a) const {
+    const __m256 x = _mm256_castsi256_ps(_mm256_max_epi32(a, _mm256_castps_si256(_mm256_set1_ps(0x1p-70f))));
+    const __m256 q = _mm256_mul_ps(x, r);
+    return _mm256_castps_si256(Divides ? corrected(q, x, d, r) : q);
+  }
+};
+
+// The same for any normal d: x and d are both multiplied by 2^83 or 2^-83 (exactly: with a 2^-83 x is raised before),
+// which makes d moderate enough. A subnormal x, which the machine may take for 0 or take long to multiply, is the
+// integer of its bits times 2^-149. `correction` is the reciprocal of the moderate d, or 0 where x r is wanted.
+template <class F>
+struct any_scale {
+  __m256 unit, unit_of_subnormal, least, highest, d, r, correction;
+
+  OCTET_ROW_INLINE explicit any_scale(group_scale s) {
+    const float stored = s.stored.value(), multiplier = s.multiplier.value();
+    const bool up = bit_cast<std::uint32_t>(stored) < bit_cast<std::uint32_t>(1.0f);
+    unit = _mm256_set1_ps(up ? 0x1p83f : 0x1p-83f);
+    unit_of_subnormal = _mm256_set1_ps(up ? 0x1p-66f : 0.0f);
+    least = _mm256_set1_ps(up ? 0.0f : 0x1p9f);
+    d = _mm256_mul_ps(_mm256_set1_ps(stored), unit);
+    r = _mm256_mul_ps(_mm256_set1_ps(multiplier), _mm256_set1_ps(up ? 0x1p-83f : 0x1p83f));
+    highest = _mm256_mul_ps(d, _mm256_set1_ps(octet::decode(F::from_bits(F::max_code))));
+    correction = s.divides ? r : _mm256_setzero_ps();
+  }
+  OCTET_ROW_INLINE __m256i limit() const { return _mm256_set1_epi32(infinity); }
+  OCTET_ROW_INLINE __m256i most() const { return _mm256_set1_epi32(magnitude_bits); }
+  OCTET_ROW_INLINE __m256i operator()(__m256i a) const {
+    const __m256 subnormal = _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), a));
+    const __m256 raised = _mm256_castsi256_ps(_mm256_max_epi32(a, _mm256_castps_si256(least)));
+    const __m256 units = _mm256_blendv_ps(unit, unit_of_subnormal, subnormal);
+    const __m256 value = _mm256_blendv_ps(raised, _mm256_cvtepi32_ps(a), subnormal);
+    const __m256i scaled = _mm256_castps_si256(_mm256_mul_ps(value, units));
+    const __m256 x = _mm256_castsi256_ps(_mm256_min_epi32(scaled, _mm256_castps_si256(highest)));
+    return _mm256_castps_si256(corrected(_mm256_mul_ps(x, r), x, d, correction));
+  }
+};
+
+template <class Scale, class F, class T>
+OCTET_ROW_INLINE encoding<F, true, Scale, T> quantizer(const T* in, F* out, group_scale s) {
+  return {in, out, Scale(s)};
 }
 
 template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
     if (n == 0) return;
-    if (is_moderate(s.stored.value()) && is_moderate(s.multiplier.value()) && scalar::rounds_to_nearest()) {
-      if (s.divides)
-        quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
-      else
-        quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
-      return;
+    if (is_normal(s) && scalar::rounds_to_nearest()) {
+      if (!is_moderate(s)) return walk(quantizer<any_scale<F>>(in, out, s), n, streams);
+      if (divides(s)) return walk(quantizer<moderate_scale<F, true>>(in, out, s), n, streams);
+      return walk(quantizer<moderate_scale<F, false>>(in, out, s), n, streams);
     }
   }
   scalar::quantize(in, out, n, s, streams);
@@ -408,17 +602,31 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
   scalar::quantize_each(in, out, n, s);
 }
 
+template <class F>
+struct dequantizing {
+  const F* in;
+  float* out;
+  __m256 d;
+
+  OCTET_ROW_INLINE floats32 times(const floats32& x) const {
+    return {
+        {_mm256_mul_ps(x.at[0], d), _mm256_mul_ps(x.at[1], d), _mm256_mul_ps(x.at[2], d), _mm256_mul_ps(x.at[3], d)}};
+  }
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const __m256i codes = load_codes<float>(in + i);
+    store_floats<Streams>(out + i, times(to_floats(look_up<F, float>(codes))));
+    return !any(special_codes<F>(codes));
+  }
+  OCTET_ROW_INLINE void careful(std::size_t i) const { store_floats<false>(out + i, times(decode32(in + i))); }
+};
+
 template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
   if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
-    if (n >= 16 && is_moderate(d.value()) && scalar::rounds_to_nearest()) {
-      const __m256 factor = _mm256_set1_ps(d.value());
-      for (std::size_t i = 0;; i = i + 32 <= n ? i + 16 : n - 16) {
-        const floats16 x = decode16(in + i);
-        store16(out + i, {{_mm256_mul_ps(x.at[0], factor), _mm256_mul_ps(x.at[1], factor)}});
-        if (i + 16 == n) return;
-      }
-    }
+    if (n == 0) return;
+    if (is_moderate(d.value()) && scalar::rounds_to_nearest())
+      return walk(dequantizing<F>{in, out, _mm256_set1_ps(d.value())}, n, streams);
   }
   scalar::dequantize(in, out, n, d, streams);
 }
