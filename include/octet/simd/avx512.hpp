@@ -17,10 +17,11 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
-// The target of this row, and the two kinds of functions it holds.
+// The target of this row, and the kinds of functions it holds.
 #define OCTET_TARGET __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")))
 #define OCTET_ROW_INLINE OCTET_TARGET __attribute__((always_inline)) inline
 #define OCTET_ROW [[maybe_unused]] OCTET_TARGET static
+#define OCTET_ROW_LOOP [[maybe_unused]] OCTET_TARGET static __attribute__((noinline))
 
 namespace octet {
 inline namespace v0 {
@@ -97,7 +98,47 @@ OCTET_ROW_INLINE floats64 load64(const T* x) {
   }
 }
 
+template <std::size_t Bytes>
+OCTET_ROW_INLINE void prefetch_lines(const void* p) {
+  for (std::size_t b = 0; b < Bytes; b += 64) _mm_prefetch(static_cast<const char*>(p) + b, _MM_HINT_T0);
+}
+
+// 64 bytes to memory, or past the cache.
+template <bool Streams>
+OCTET_ROW_INLINE void store64(void* out, __m512i v) {
+  if constexpr (Streams)
+    _mm512_stream_si512(static_cast<__m512i*>(out), v);
+  else
+    _mm512_storeu_si512(out, v);
+}
+// Those of 64 codes, 64 16-bit words and 64 floats that lie within the span; or past the cache all of them.
+template <bool Streams>
+OCTET_ROW_INLINE void store_codes(void* out, __m512i v, span64 s) {
+  if constexpr (Streams)
+    store64<true>(out, v);
+  else
+    _mm512_mask_storeu_epi8(out, s.lanes, v);
+}
+template <bool Streams, class T>
+OCTET_ROW_INLINE void store_words(T* out, __m512i v, __m512i w, span64 s) {
+  if constexpr (Streams) {
+    store64<true>(out, v);
+    store64<true>(out + 32, w);
+  } else {
+    _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(s.lanes), v);
+    _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(s.lanes >> 32), w);
+  }
+}
+template <bool Streams>
+OCTET_ROW_INLINE void store_floats(float* out, const floats64& x) {
+  store64<Streams>(out, _mm512_castps_si512(x.at[0]));
+  store64<Streams>(out + 16, _mm512_castps_si512(x.at[1]));
+  store64<Streams>(out + 32, _mm512_castps_si512(x.at[2]));
+  store64<Streams>(out + 48, _mm512_castps_si512(x.at[3]));
+}
+template <bool Streams>
 OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
+  if constexpr (Streams) return store_floats<true>(out, x);
   _mm512_mask_storeu_ps(out, s.part(0), x.at[0]);
   _mm512_mask_storeu_ps(out + 16, s.part(1), x.at[1]);
   _mm512_mask_storeu_ps(out + 32, s.part(2), x.at[2]);
@@ -107,73 +148,79 @@ OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
 // -- Walks ----------------------------------------------------------------------------------------------------------
 
 // A kernel writes 64 results from 64 values at a time:
-//   bool quick<Streams>(i)   values i to i + 63; true if none of them needed more care than this takes
-//   void careful(i, span)    whatever the values are, those within the span
-//   void prefetch(i)         the input of values i to i + 63, wherever that is
+//   in, out                    where they are
+//   quick<Streams>(i)          values i to i + 63; true if none of them needed more care than this takes
+//   careful<Streams>(i, span)  the same, whatever the values are; without Streams only those within the span
 // After values that need care (NaN for the most part) a walk stays careful for a while: a branch that goes one way for
-// long costs little, one that NaN here and there decides costs more than the care.
+// long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their own,
+// so that each is compiled once and none has another's code in the way of its registers.
 inline constexpr std::size_t careful_for = 4096;
 
-template <bool Streams, class Kernel>
-OCTET_ROW_INLINE void step(const Kernel& k, std::size_t i, std::size_t& careful_left) {
-  if (careful_left != 0) {
-    k.careful(i, span64(64));
-    careful_left -= 64;
-  } else if (!k.template quick<Streams>(i)) {
-    k.careful(i, span64(64));
-    careful_left = careful_for;
+// Blocks from i on; returns the first that needs care, or where less than a block is left.
+template <class Kernel>
+OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t n) {
+  for (; n - i >= 64; i += 64)
+    if (!k.template quick<false>(i)) break;
+  return i;
+}
+template <class Kernel>
+OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
+  for (; i < n; i += 64) k.template careful<false>(i, span64(n - i));
+}
+
+// Elements i to n - 1.
+template <class Kernel>
+OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
+  while (i < n) {
+    if (n - i >= 64) i = quick_run(k, i, n);
+    const std::size_t end = n - i < careful_for ? n : i + careful_for;
+    if (i < end) careful_run(k, i, end);
+    i = end;
   }
 }
 
 // Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
-// stream leaves memory idle between its requests. The results must lie on a 64-byte boundary. Returns where it ends.
+// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. The results must lie
+// on a 64-byte boundary. Returns where a round of pages needs care, or where less than a round is left.
 template <class Kernel>
-OCTET_ROW_INLINE std::size_t walk_in_streams(const Kernel& k, std::size_t i, std::size_t n) {
-  constexpr std::size_t page = 4096 / Kernel::widest;  // elements a stream
-  constexpr std::size_t round = page * Kernel::streams;
-  std::size_t careful_left = 0;
-  for (; n - i >= round; i += round)
-    for (std::size_t at = i; at < i + page; at += 64)
-      for (std::size_t stream = 0; stream < round; stream += page) {
-        k.prefetch(at + stream + round);
-        step<true>(k, at + stream, careful_left);
+struct pages {
+  static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
+  static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
+  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
+};
+template <bool Careful, class Kernel>
+OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
+  using P = pages<Kernel>;
+  bool good = true;
+  for (; n - i >= P::round; i += P::round) {
+    for (std::size_t at = i; at < i + P::page; at += 64)
+      for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
+        prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
+        if constexpr (Careful)
+          k.template careful<true>(stream, span64(64));
+        else
+          good = k.template quick<true>(stream) && good;
       }
+    if (!good) break;
+  }
   _mm_sfence();
   return i;
 }
 
 template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
-  std::size_t i = 0, careful_left = 0;
-  if (streams) {
-    const std::size_t before = k.before_boundary();
-    if (before < 64 && before < n) {
-      if (before != 0) k.careful(0, span64(before));
-      i = walk_in_streams(k, before, n);
+  constexpr std::size_t round = pages<Kernel>::round;
+  std::size_t i = 0;
+  const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
+  if (streams && before % sizeof(*k.out) == 0 && before / sizeof(*k.out) < n) {
+    i = before / sizeof(*k.out);
+    careful_run(k, 0, i);
+    while (n - i >= round) {
+      i = page_run<false>(k, i, n);
+      if (n - i >= round) i = page_run<true>(k, i, n - i < 8 * round ? n : i + 8 * round);
     }
   }
-  for (; n - i >= 64; i += 64) step<false>(k, i, careful_left);
-  if (i < n) k.careful(i, span64(n - i));
-}
-
-// Results to the first one on a 64-byte boundary; 64 or more where none is.
-template <class T>
-OCTET_HOST_INLINE std::size_t to_boundary(const T* out) {
-  const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(out)) % 64;
-  return bytes % sizeof(T) == 0 ? bytes / sizeof(T) : 64;
-}
-
-template <std::size_t Bytes>
-OCTET_ROW_INLINE void prefetch_lines(const void* p) {
-  for (std::size_t b = 0; b < Bytes; b += 64) _mm_prefetch(static_cast<const char*>(p) + b, _MM_HINT_T0);
-}
-
-template <bool Streams>
-OCTET_ROW_INLINE void store64(void* out, __m512i v) {
-  if constexpr (Streams)
-    _mm512_stream_si512(static_cast<__m512i*>(out), v);
-  else
-    _mm512_storeu_si512(out, v);
+  walk_from(k, i, n);
 }
 
 // -- Encoding -------------------------------------------------------------------------------------------------------
@@ -281,13 +328,9 @@ struct as_they_are {
 
 template <class F, bool Saturates, class Scale, class T>
 struct encoding {
-  static constexpr std::size_t widest = sizeof(T), streams = 8;
   const T* in;
   F* out;
   Scale scaled;
-
-  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
-  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
 
   OCTET_ROW_INLINE __m512i codes(const floats64& x, const store_order& order) const {
     return merge64<F>(round16<F>(scaled(x.at[0])), round16<F>(scaled(x.at[1])), round16<F>(scaled(x.at[2])),
@@ -302,13 +345,14 @@ struct encoding {
                                            _mm512_range_ps(x.at[2], x.at[3], greatest_magnitude), greatest_magnitude);
     return overflow16<F>(largest) == 0 && !has_nan(x);
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
     __m512i result = codes(x, of_runs);
     if constexpr (!Saturates)
       result = with_overflow<F>(result, join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]),
                                                overflow16<F>(x.at[3])));
-    _mm512_mask_storeu_epi8(out + i, s.lanes, with_nan<F>(result, x));
+    store_codes<Streams>(out + i, with_nan<F>(result, x), s);
   }
 };
 
@@ -325,24 +369,21 @@ OCTET_ROW_INLINE __m512i exponents16(__m512 x) {
 
 template <class F, bool Saturates, class T>
 struct encoding_exponents {
-  static constexpr std::size_t widest = sizeof(T), streams = 8;
   const T* in;
   F* out;
 
-  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
-  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64 * sizeof(T)>(in + i); }
-
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    careful(i, span64(64));
+    careful<Streams>(i, span64(64));
     return true;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
     const __m512i low = _mm512_packus_epi32(exponents16<Saturates>(x.at[0]), exponents16<Saturates>(x.at[1]));
     const __m512i high = _mm512_packus_epi32(exponents16<Saturates>(x.at[2]), exponents16<Saturates>(x.at[3]));
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    _mm512_mask_storeu_epi8(out + i, s.lanes, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)));
+    store_codes<Streams>(out + i, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)), s);
   }
 };
 
@@ -365,13 +406,9 @@ inline constexpr bool fits_halves = F::is_signed&& F::least_exponent - F::mantis
 // comes of it.
 template <class F, bool Saturates, class T>
 struct encoding_halves {
-  static constexpr std::size_t widest = 2, streams = 8;
   static constexpr int special = is_bfloat16<T> ? 0x7F80 : 0x7C00;  // infinity
   const T* in;
   F* out;
-
-  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
-  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<128>(in + i); }
 
   // The bits of a positive float of F's range as T.
   OCTET_HOST_INLINE static constexpr int as_source(std::uint32_t bits) {
@@ -421,13 +458,14 @@ struct encoding_halves {
     const __m512i largest = _mm512_max_epu16(magnitude(x), magnitude(y));
     return _mm512_cmpgt_epu16_mask(largest, _mm512_set1_epi16(Saturates ? special : last_finite)) == 0;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const __m512i x = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes), in + i);
     const __m512i y = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes >> 32), in + i + 32);
     __m512i result = codes(x, y);
     if constexpr (!Saturates) result = with_overflow<F>(result, above64(x, y, last_finite));
     result = _mm512_mask_mov_epi8(result, above64(x, y, special), _mm512_set1_epi8(static_cast<char>(F::nan_code)));
-    _mm512_mask_storeu_epi8(out + i, s.lanes, result);
+    store_codes<Streams>(out + i, result, s);
   }
 };
 
@@ -567,40 +605,32 @@ OCTET_ROW_INLINE floats64 decode64(const F* in, span64 s) {
 
 template <class F, class T>
 struct decoding {
-  static constexpr std::size_t widest = sizeof(T), streams = 4;
   const F* in;
   T* out;
-
-  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
-  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64>(in + i); }
 
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m512i v = load_codes(in + i, sizeof(T) == 4 ? for_dwords : for_words);
     const two_bytes b = look_up<F, T>(v);
     if constexpr (sizeof(T) == 4) {
-      const floats64 x = to_floats(b);
-      store64<Streams>(out + i, _mm512_castps_si512(x.at[0]));
-      store64<Streams>(out + i + 16, _mm512_castps_si512(x.at[1]));
-      store64<Streams>(out + i + 32, _mm512_castps_si512(x.at[2]));
-      store64<Streams>(out + i + 48, _mm512_castps_si512(x.at[3]));
+      store_floats<Streams>(out + i, to_floats(b));
     } else {
       store64<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
       store64<Streams>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
     }
     return nan_lanes<F>(v) == 0;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     if constexpr (sizeof(T) == 4) {
-      store_floats(out + i, decode64(in + i, s), s);
+      store_floats<Streams>(out + i, decode64(in + i, s), s);
     } else {
       const __m512i v = load_codes(in + i, s, for_words);
       const __mmask64 nan = nan_lanes<F>(v);
       const two_bytes b = look_up<F, T>(v);
       const __m512i low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));  // 7FFF
       const __m512i high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
-      _mm512_mask_storeu_epi16(out + i, static_cast<__mmask32>(s.lanes), _mm512_unpacklo_epi8(low, high));
-      _mm512_mask_storeu_epi16(out + i + 32, static_cast<__mmask32>(s.lanes >> 32), _mm512_unpackhi_epi8(low, high));
+      store_words<Streams>(out + i, _mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high), s);
     }
   }
 };
@@ -646,8 +676,9 @@ struct largest_of {
     prefetch_lines<256>(reinterpret_cast<const char*>(x) + ahead);
     add_four(x);
   }
-  OCTET_ROW_INLINE void add_rest(const T* x, std::size_t n) {
+  OCTET_ROW_INLINE void add_run(const T* x, std::size_t n) {
     std::size_t i = 0;
+    for (; n - i >= 4 * lanes; i += 4 * lanes) add_four(x + i);
     for (; n - i >= lanes; i += lanes) a = larger(a, x + i, all);
     if (i < n) b = larger(b, x + i, (std::uint32_t{1} << (n - i)) - 1);
   }
@@ -672,8 +703,7 @@ OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
     std::size_t i = 0;
     if (streams)
       for (; n - i >= four; i += four) largest.add_four_ahead(in + i);
-    for (; n - i >= four; i += four) largest.add_four(in + i);
-    largest.add_rest(in + i, n - i);
+    largest.add_run(in + i, n - i);
     return largest.value();
   }
 }
@@ -761,23 +791,41 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool 
   scalar::quantize(in, out, n, s, streams);
 }
 
-template <bool Streams, class T, class Kernel>
-OCTET_ROW_INLINE exact::bits_of<T> quantize_and_amax_all(const Kernel& k, std::size_t n, const T* next,
-                                                         std::size_t next_n) {
-  largest_of<T> largest;
+// Quantizes values from i on and takes the largest magnitude of as many of `next`; returns where care is needed, or
+// where less than a step is left.
+template <bool Streams, class Kernel, class T>
+OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
+                                              largest_of<T>& found) {
   constexpr std::size_t four = 4 * largest_of<T>::lanes;
-  std::size_t i = 0, j = 0, careful_left = 0;
-  for (; n - i >= four && next_n - i >= four; i += four) {
+  largest_of<T> largest = found;
+  for (bool good = true; n - i >= four && good; i += four) {
     if constexpr (Streams)
       largest.add_four_ahead(next + i);
     else
       largest.add_four(next + i);
-    for (std::size_t part = 0; part < four; part += 64) step<Streams>(k, i + part, careful_left);
+    for (std::size_t part = i; part < i + four; part += 64) good = k.template quick<Streams>(part) && good;
+    if (!good) i -= four;
   }
-  for (j = i; next_n - j >= four; j += four) largest.add_four(next + j);
-  largest.add_rest(next + j, next_n - j);
-  for (; n - i >= 64; i += 64) step<Streams>(k, i, careful_left);
-  if (i < n) k.careful(i, span64(n - i));
+  found = largest;
+  return i;
+}
+
+template <class Kernel, class T>
+OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n, const T* next, std::size_t next_n,
+                                                 bool streams) {
+  const std::size_t both = n < next_n ? n : next_n;
+  const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0;
+  largest_of<T> largest;
+  std::size_t i = 0;
+  for (std::size_t end = 0; both - i >= 4 * largest.lanes; i = end) {
+    i = past_cache ? quick_run_and_amax<true>(k, i, both, next, largest)
+                   : quick_run_and_amax<false>(k, i, both, next, largest);
+    end = both - i < careful_for ? both : i + careful_for;
+    careful_run(k, i, end);
+    largest.add_run(next + i, end - i);
+  }
+  walk_from(k, i, n);
+  largest.add_run(next + i, next_n - i);
   return largest.value();
 }
 
@@ -786,15 +834,8 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
                                               std::size_t next_n, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
     if (is_moderate(s)) {
-      const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(out) % 64 == 0;
-      if (divides(s)) {
-        const auto k = quantizer<moderate_scale<F, true>>(in, out, s);
-        return past_cache ? quantize_and_amax_all<true>(k, n, next, next_n)
-                          : quantize_and_amax_all<false>(k, n, next, next_n);
-      }
-      const auto k = quantizer<moderate_scale<F, false>>(in, out, s);
-      return past_cache ? quantize_and_amax_all<true>(k, n, next, next_n)
-                        : quantize_and_amax_all<false>(k, n, next, next_n);
+      if (divides(s)) return walk_and_amax(quantizer<moderate_scale<F, true>>(in, out, s), n, next, next_n, streams);
+      return walk_and_amax(quantizer<moderate_scale<F, false>>(in, out, s), n, next, next_n, streams);
     }
   }
   avx512::quantize(in, out, n, s, streams);
@@ -808,16 +849,12 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
 
 template <class F>
 struct dequantizing {
-  static constexpr std::size_t widest = 4, streams = 4;
   const F* in;
   float* out;
   __m512 d;
 
   OCTET_ROW_INLINE dequantizing(const F* from, float* to, float factor)
       : in(from), out(to), d(_mm512_set1_ps(factor)) {}
-  OCTET_ROW_INLINE std::size_t before_boundary() const { return to_boundary(out); }
-  OCTET_ROW_INLINE void prefetch(std::size_t i) const { prefetch_lines<64>(in + i); }
-
   OCTET_ROW_INLINE floats64 times(const floats64& x) const {
     return {{_mm512_mul_round_ps(x.at[0], d, nearest), _mm512_mul_round_ps(x.at[1], d, nearest),
              _mm512_mul_round_ps(x.at[2], d, nearest), _mm512_mul_round_ps(x.at[3], d, nearest)}};
@@ -825,14 +862,13 @@ struct dequantizing {
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m512i v = load_codes(in + i, for_dwords);
-    const floats64 x = times(to_floats(look_up<F, float>(v)));
-    store64<Streams>(out + i, _mm512_castps_si512(x.at[0]));
-    store64<Streams>(out + i + 16, _mm512_castps_si512(x.at[1]));
-    store64<Streams>(out + i + 32, _mm512_castps_si512(x.at[2]));
-    store64<Streams>(out + i + 48, _mm512_castps_si512(x.at[3]));
+    store_floats<Streams>(out + i, times(to_floats(look_up<F, float>(v))));
     return nan_lanes<F>(v) == 0;
   }
-  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const { store_floats(out + i, times(decode64(in + i, s)), s); }
+  template <bool Streams>
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    store_floats<Streams>(out + i, times(decode64(in + i, s)), s);
+  }
 };
 
 template <class F, class T>
@@ -896,6 +932,7 @@ struct row_with_fp16 : row {
 }  // namespace v0
 }  // namespace octet
 #undef OCTET_ROW
+#undef OCTET_ROW_LOOP
 #undef OCTET_ROW_INLINE
 #undef OCTET_TARGET
 #if defined(__GNUC__) && !defined(__clang__)
