@@ -8,10 +8,11 @@
 
 #include "scalar.hpp"
 
-// The target of this row, and the two kinds of functions it holds.
+// The target of this row, and the kinds of functions it holds.
 #define OCTET_TARGET __attribute__((target("avx2,fma,f16c")))
 #define OCTET_ROW_INLINE OCTET_TARGET __attribute__((always_inline)) inline
 #define OCTET_ROW [[maybe_unused]] OCTET_TARGET static
+#define OCTET_ROW_LOOP [[maybe_unused]] OCTET_TARGET static __attribute__((noinline))
 
 namespace octet {
 inline namespace v0 {
@@ -36,6 +37,11 @@ OCTET_ROW_INLINE void store(void* p, __m256i v) {
     store(p, v);
 }
 
+template <std::size_t Bytes>
+OCTET_ROW_INLINE void prefetch_lines(const void* p) {
+  for (std::size_t b = 0; b < Bytes; b += 64) _mm_prefetch(static_cast<const char*>(p) + b, _MM_HINT_T0);
+}
+
 // Vectors of 32 values, written out wherever they are made: at -O2 g++ leaves a loop of four a loop, and its array in
 // memory.
 struct words32 {
@@ -49,69 +55,97 @@ OCTET_ROW_INLINE bool any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0
 // -- Walks ----------------------------------------------------------------------------------------------------------
 
 // A kernel writes 32 results from 32 values at a time:
-//   in, out                  where they are
-//   bool quick<Streams>(i)   values i to i + 31; true if none of them needed more care than this takes
-//   void careful(i)          the same, whatever the values are
+//   in, out              where they are
+//   quick<Streams>(i)    values i to i + 31; true if none of them needed more care than this takes
+//   careful<Streams>(i)  the same, whatever the values are
 // After values that need care (NaN, or what overflows) a walk stays careful for a while: a branch that goes one way for
-// long costs little, one that NaN here and there decides costs more than the care.
+// long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their own,
+// so that each is compiled once and none has another's code in the way of its registers.
 inline constexpr std::size_t careful_for = 4096;
 
-template <bool Streams, class Kernel>
-OCTET_ROW_INLINE void step(const Kernel& k, std::size_t i, std::size_t& careful_left) {
-  if (careful_left != 0) {
-    k.careful(i);
-    careful_left -= 32;
-  } else if (!k.template quick<Streams>(i)) {
-    k.careful(i);
-    careful_left = careful_for;
-  }
-}
-
-// Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
-// stream leaves memory idle between its requests. The results must lie on a 64-byte boundary. Returns where it ends.
+// Blocks from i on; returns the first that needs care, or where less than a block is left.
 template <class Kernel>
-OCTET_ROW_INLINE std::size_t walk_in_streams(const Kernel& k, std::size_t i, std::size_t n) {
-  constexpr std::size_t in_bytes = sizeof(*k.in), out_bytes = sizeof(*k.out);
-  constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements a stream
-  constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
-  std::size_t careful_left = 0;
-  for (; n - i >= round; i += round)
-    for (std::size_t at = i; at < i + page; at += 64)
-      for (std::size_t stream = 0; stream < round; stream += page) {
-        for (std::size_t b = 0; b < 64 * in_bytes; b += 64)
-          _mm_prefetch(reinterpret_cast<const char*>(k.in + at + stream + round) + b, _MM_HINT_T0);
-        step<true>(k, at + stream, careful_left);
-        step<true>(k, at + stream + 32, careful_left);
-      }
-  _mm_sfence();
+OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t n) {
+  for (; n - i >= 32; i += 32)
+    if (!k.template quick<false>(i)) break;
   return i;
+}
+template <class Kernel>
+OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
+  for (; n - i >= 32; i += 32) k.template careful<false>(i);
 }
 
 // A run that is no multiple of 32 ends with a block that overlaps the one before: input and output are apart, so the
 // same bytes are written twice. A run shorter than a block goes through a buffer.
 template <class Kernel>
-OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
-  if (n < 32) {
-    alignas(32) unsigned char values[32 * sizeof(*k.in)] = {}, results[32 * sizeof(*k.out)];
-    std::memcpy(values, k.in, n * sizeof(*k.in));
-    Kernel block = k;
-    block.in = reinterpret_cast<decltype(k.in)>(values);
-    block.out = reinterpret_cast<decltype(k.out)>(results);
-    block.careful(0);
-    std::memcpy(k.out, results, n * sizeof(*k.out));
-    return;
+OCTET_ROW_LOOP void last_run(const Kernel& k, std::size_t n) {
+  if (n >= 32) return k.template careful<false>(n - 32);
+  alignas(32) unsigned char values[32 * sizeof(*k.in)] = {}, results[32 * sizeof(*k.out)];
+  std::memcpy(values, k.in, n * sizeof(*k.in));
+  Kernel block = k;
+  block.in = reinterpret_cast<decltype(k.in)>(values);
+  block.out = reinterpret_cast<decltype(k.out)>(results);
+  block.template careful<false>(0);
+  std::memcpy(k.out, results, n * sizeof(*k.out));
+}
+
+// Elements i to n - 1; i is 0 or n at least 32.
+template <class Kernel>
+OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
+  while (n - i >= 32) {
+    i = quick_run(k, i, n);
+    if (n - i < 32) break;
+    const std::size_t end = n - i < careful_for ? n - (n - i) % 32 : i + careful_for;
+    careful_run(k, i, end);
+    i = end;
   }
-  std::size_t i = 0, careful_left = 0;
-  if (streams && reinterpret_cast<std::uintptr_t>(k.out) % sizeof(*k.out) == 0) {
-    const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64 / sizeof(*k.out);
-    if (n >= before + 64) {
-      k.careful(0);
-      k.careful(32);
-      i = walk_in_streams(k, before, n);
+  if (i < n) last_run(k, n);
+}
+
+// Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
+// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. The results must lie
+// on a 64-byte boundary. Returns where a round of pages needs care, or where less than a round is left.
+template <class Kernel>
+struct pages {
+  static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
+  static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
+  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
+};
+template <bool Careful, class Kernel>
+OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
+  using P = pages<Kernel>;
+  bool good = true;
+  for (; n - i >= P::round; i += P::round) {
+    for (std::size_t at = i; at < i + P::page; at += 64)
+      for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
+        prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
+        for (std::size_t half = stream; half < stream + 64; half += 32) {
+          if constexpr (Careful)
+            k.template careful<true>(half);
+          else
+            good = k.template quick<true>(half) && good;
+        }
+      }
+    if (!good) break;
+  }
+  _mm_sfence();
+  return i;
+}
+
+template <class Kernel>
+OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
+  constexpr std::size_t round = pages<Kernel>::round;
+  std::size_t i = 0;
+  const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
+  if (streams && before % sizeof(*k.out) == 0 && n >= 64) {
+    i = before / sizeof(*k.out);
+    careful_run(k, 0, 64);
+    while (n - i >= round) {
+      i = page_run<false>(k, i, n);
+      if (n - i >= round) i = page_run<true>(k, i, n - i < 8 * round ? n : i + 8 * round);
     }
   }
-  for (; n - i >= 32; i += 32) step<false>(k, i, careful_left);
-  if (i < n) k.careful(n - 32);
+  walk_from(k, i, n);
 }
 
 // -- Encoding -------------------------------------------------------------------------------------------------------
@@ -228,6 +262,7 @@ struct encoding {
     store<Streams>(out + i, to_memory_order<T>(codes(x.a, place(x.signs))));
     return !any(_mm256_cmpgt_epi32(merged_max(x.a), scaled.limit()));
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const values32<T> x = load32(in + i);
     const __m256i most = scaled.most(), sign = place(x.signs);
@@ -240,7 +275,7 @@ struct encoding {
     }
     code = _mm256_blendv_epi8(code, _mm256_set1_epi8(static_cast<char>(F::nan_code)),
                               above32<T>(x.a, _mm256_set1_epi32(infinity)));
-    store(out + i, to_memory_order<T>(code));
+    store<Streams>(out + i, to_memory_order<T>(code));
   }
 };
 
@@ -260,12 +295,14 @@ struct encoding_exponents {
 
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    careful(i);
+    careful<Streams>(i);
     return true;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const words32 a = load32(in + i).a;
-    store(out + i, to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
+    store<Streams>(out + i,
+                   to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
                                                   exponents8<Saturates>(a.at[2]), exponents8<Saturates>(a.at[3])}})));
   }
 };
@@ -436,14 +473,15 @@ struct decoding {
     }
     return !any(special_codes<F>(codes));
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     if constexpr (sizeof(T) == 4) {
-      store_floats<false>(out + i, decode32(in + i));
+      store_floats<Streams>(out + i, decode32(in + i));
     } else {
       const __m256i codes = load_codes<T>(in + i);
       const words16 x = with_specials<F, T>(look_up<F, T>(codes), codes);
-      store(out + i, x.first);
-      store(out + i + 16, x.second);
+      store<Streams>(out + i, x.first);
+      store<Streams>(out + i + 16, x.second);
     }
   }
 };
@@ -477,27 +515,48 @@ OCTET_ROW_INLINE __m256i larger(__m256i a, __m256i b) {
     return _mm256_max_epi16(a, b);
 }
 
+inline constexpr std::size_t ahead = 1024;  // bytes, of a single stream
+
+// The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
-OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
-  constexpr std::size_t lanes = 32 / sizeof(T);
-  if constexpr (!is_vector_source<T>) {
-    return scalar::amax(in, n, streams);
-  } else {
-    if (n < lanes) return scalar::amax(in, n, streams);
-    __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+struct largest_of {
+  static constexpr std::size_t lanes = 32 / sizeof(T);
+  __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+
+  OCTET_ROW_INLINE largest_of() {}
+  OCTET_ROW_INLINE void add_four(const T* x) {  // 4 * lanes values
+    a = larger<T>(a, magnitudes(x));
+    b = larger<T>(b, magnitudes(x + lanes));
+    c = larger<T>(c, magnitudes(x + 2 * lanes));
+    d = larger<T>(d, magnitudes(x + 3 * lanes));
+  }
+  OCTET_ROW_INLINE void add_four_ahead(const T* x) {
+    prefetch_lines<128>(reinterpret_cast<const char*>(x) + ahead);
+    add_four(x);
+  }
+  // The largest of these and of the n values from x on.
+  OCTET_ROW_INLINE exact::bits_of<T> with_run(const T* x, std::size_t n) {
     std::size_t i = 0;
-    for (; i + 4 * lanes <= n; i += 4 * lanes) {
-      a = larger<T>(a, magnitudes(in + i));
-      b = larger<T>(b, magnitudes(in + i + lanes));
-      c = larger<T>(c, magnitudes(in + i + 2 * lanes));
-      d = larger<T>(d, magnitudes(in + i + 3 * lanes));
-    }
-    for (; i + lanes <= n; i += lanes) a = larger<T>(a, magnitudes(in + i));
-    b = larger<T>(b, magnitudes(in + n - lanes));
-    exact::bits_of<T> each[lanes], result = 0;
+    for (; n - i >= 4 * lanes; i += 4 * lanes) add_four(x + i);
+    for (; n - i >= lanes; i += lanes) a = larger<T>(a, magnitudes(x + i));
+    exact::bits_of<T> each[lanes], result = n != i ? scalar::amax(x + i, n - i, false) : exact::bits_of<T>{0};
     store(each, larger<T>(larger<T>(a, b), larger<T>(c, d)));
     for (std::size_t k = 0; k < lanes; ++k) result = each[k] > result ? each[k] : result;
     return result;
+  }
+};
+
+template <class T>
+OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
+  if constexpr (!is_vector_source<T>) {
+    return scalar::amax(in, n, streams);
+  } else {
+    largest_of<T> largest;
+    constexpr std::size_t four = 4 * largest_of<T>::lanes;
+    std::size_t i = 0;
+    if (streams)
+      for (; n - i >= four; i += four) largest.add_four_ahead(in + i);
+    return largest.with_run(in + i, n - i);
   }
 }
 
@@ -590,9 +649,53 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool 
   scalar::quantize(in, out, n, s, streams);
 }
 
+// Quantizes values from i on and takes the largest magnitude of as many of `next`; returns where care is needed, or
+// where less than a step is left.
+template <bool Streams, class Kernel, class T>
+OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
+                                              largest_of<T>& found) {
+  largest_of<T> largest = found;
+  for (bool good = true; n - i >= 64 && good; i += 64) {
+    for (std::size_t part = i; part < i + 64; part += 4 * largest.lanes) {
+      if constexpr (Streams)
+        largest.add_four_ahead(next + part);
+      else
+        largest.add_four(next + part);
+    }
+    good = k.template quick<Streams>(i) & k.template quick<Streams>(i + 32);
+    if (!good) i -= 64;
+  }
+  found = largest;
+  return i;
+}
+
+template <class Kernel, class T>
+OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n, const T* next, std::size_t next_n,
+                                                 bool streams) {
+  const std::size_t both = (n < next_n ? n : next_n) / 64 * 64;
+  const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0;
+  largest_of<T> largest;
+  std::size_t i = 0;
+  while (i < both) {
+    i = past_cache ? quick_run_and_amax<true>(k, i, both, next, largest)
+                   : quick_run_and_amax<false>(k, i, both, next, largest);
+    const std::size_t end = both - i < careful_for ? both : i + careful_for;
+    careful_run(k, i, end);
+    for (; i < end; i += 4 * largest.lanes) largest.add_four(next + i);
+  }
+  walk_from(k, i, n);
+  return largest.with_run(next + i, next_n - i);
+}
+
 template <class F, class T>
 OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
                                               std::size_t next_n, bool streams) {
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    if (n != 0 && is_moderate(s) && scalar::rounds_to_nearest()) {
+      if (divides(s)) return walk_and_amax(quantizer<moderate_scale<F, true>>(in, out, s), n, next, next_n, streams);
+      return walk_and_amax(quantizer<moderate_scale<F, false>>(in, out, s), n, next, next_n, streams);
+    }
+  }
   avx2::quantize(in, out, n, s, streams);
   return avx2::amax(next, next_n, streams);
 }
@@ -618,7 +721,10 @@ struct dequantizing {
     store_floats<Streams>(out + i, times(to_floats(look_up<F, float>(codes))));
     return !any(special_codes<F>(codes));
   }
-  OCTET_ROW_INLINE void careful(std::size_t i) const { store_floats<false>(out + i, times(decode32(in + i))); }
+  template <bool Streams>
+  OCTET_ROW_INLINE void careful(std::size_t i) const {
+    store_floats<Streams>(out + i, times(decode32(in + i)));
+  }
 };
 
 template <class F, class T>
@@ -664,6 +770,7 @@ struct row {
 }  // namespace v0
 }  // namespace octet
 #undef OCTET_ROW
+#undef OCTET_ROW_LOOP
 #undef OCTET_ROW_INLINE
 #undef OCTET_TARGET
 #endif
