@@ -53,6 +53,11 @@
 #else
 #define OCTET_X86_64 0
 #endif
+#if defined(__aarch64__) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define OCTET_AARCH64 1
+#else
+#define OCTET_AARCH64 0
+#endif
 
 // The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14
 // defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t came with g++ 13.
