@@ -200,6 +200,35 @@ std::uint64_t digest_decoded() {
   return d.state;
 }
 
+// A part of the sample quantized, and every code dequantized, by several descales that the vectors take and some that
+// they do not.
+template <class F, class T>
+std::uint64_t digest_scaled() {
+  constexpr std::size_t step = 17;
+  static const std::vector<T> values = [] {
+    std::vector<T> result;
+    for (std::size_t i = 0; i < count; i += step) result.push_back(sample<T>()[i]);
+    return result;
+  }();
+  static std::vector<F> codes(values.size());
+  F every[256];
+  T decoded[256];
+  for (unsigned i = 0; i < 256; ++i) every[i] = F::from_bits(static_cast<std::uint8_t>(i));
+  const octet::simd::scaled_conversion<F, T>& kernels = octet::simd::scales<F, T>();
+  digest d;
+  for (const std::uint32_t bits :
+       {0x3F800000u, 0x3E99999Au, 0x3ADEADBEu, 0x2B8CBCCCu, 0x52FFFFFFu, 0x2B800000u, 0x01000001u, 0x7E000001u}) {
+    const octet::descale one(bit_cast<float>(bits));
+    for (const octet::scaling how : {octet::scaling::divide, octet::scaling::multiply}) {
+      kernels.quantize(values.data(), codes.data(), values.size(), octet::scale_of(one, how));
+      for (std::size_t i = 0; i < values.size(); ++i) d.add(codes[i].bits());
+    }
+    kernels.dequantize(every, decoded, 256, one);
+    for (const T x : decoded) d.add(octet::float_traits<T>::to_bits(x));
+  }
+  return d.state;
+}
+
 // Long doubles and long integers, which become doubles on the way.
 template <class F>
 std::uint64_t digest_of_long_types() {
@@ -375,6 +404,27 @@ TEST_CASE("decoded values are the same in every environment") {
 
 TEST_CASE("widening, narrowing, products and quotients are the same in every environment") {
   expect_everywhere("arithmetic", recorded_arithmetic, &digest_arithmetic);
+}
+
+TEST_CASE("scaled codes and values are the same in every environment, on every row that runs here") {
+  const auto scalar = octet::simd::row_count - 1;
+  for_each_format([&](auto tag, const oracle::table& table) {
+    using F = typename decltype(tag)::type;
+    if constexpr (F::is_signed) {
+      octet::simd::pick_row(scalar);
+      const std::uint64_t from_float = digest_scaled<F, float>(), from_half = digest_scaled<F, octet::float16>(),
+                          from_bfloat16 = digest_scaled<F, octet::bfloat16>();
+      for (std::size_t i = 0; i <= scalar; ++i) {
+        if (!octet::simd::row_runs_here(i)) continue;
+        octet::simd::pick_row(i);
+        INFO(table.about.name << ", row " << octet::simd::row_name(i));
+        expect_everywhere("float", from_float, &digest_scaled<F, float>);
+        expect_everywhere("half", from_half, &digest_scaled<F, octet::float16>);
+        expect_everywhere("bfloat16", from_bfloat16, &digest_scaled<F, octet::bfloat16>);
+      }
+    }
+  });
+  octet::simd::pick_row(octet::simd::row_count);
 }
 
 TEST_CASE("one NaN among numbers is seen in every lane, whatever the flags") {

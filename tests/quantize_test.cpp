@@ -287,6 +287,111 @@ void compare_rows(std::uint64_t seed, tally& results) {
   simd::pick_row(simd::row_count);
 }
 
+// The other scaled kernels at every length up to 300, anywhere in memory, in every row that runs here against the scalar
+// row: a descale an element or one for all, ordinary ones and some that the vectors do not take.
+template <class F, class T>
+void compare_scaled_rows(std::uint64_t seed, tally& results) {
+  namespace simd = octet::simd;
+  constexpr std::size_t most = 300, margin = 64;
+  using S = octet::float_traits<T>;
+  using bits = typename S::bits_type;
+  oracle::random random(seed);
+  constexpr auto guard = static_cast<bits>(0xA5A5A5A5A5A5A5A5u);
+  const F code_guard = F::from_bits(0x25 & F::magnitude_mask);
+  std::vector<T> x(most + margin), y(most + 2 * margin), y_wanted(y.size());
+  std::vector<F> codes(x.size()), q(y.size()), q_wanted(y.size());
+  std::vector<descale> descales(x.size());
+  std::vector<octet::scale> multipliers(x.size());
+  std::vector<bits> largest(y.size()), largest_wanted(y.size());
+  for (std::size_t n = 0; n <= most; ++n) {
+    const std::size_t from = n % 7, to = margin + (n * 5 + 3) % 8;
+    const bool divides = n % 2 == 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = S::from_bits(static_cast<bits>(random()));
+      codes[i] = F::from_bits(static_cast<std::uint8_t>(random()));
+      const std::uint64_t any = random();
+      const int exponent = any % 64 == 0  ? static_cast<int>((any >> 8) % 252) - 126
+                           : any % 8 == 1 ? static_cast<int>((any >> 8) % 80) - 40
+                                          : static_cast<int>((any >> 8) % 24) - 16;
+      const std::uint64_t mantissa = any % 3 == 0 ? any >> 60 << 19 : any >> 41;
+      descales[i] = descale(std::ldexp(1 + static_cast<float>(mantissa) / 8388608, exponent));
+      multipliers[i] = octet::reciprocal(descales[i]);
+    }
+    for (bits& b : largest_wanted) b = static_cast<bits>(static_cast<bits>(random()) & (S::sign_mask - 1));
+    const std::vector<bits> largest_before = largest_wanted;
+    const octet::group_scale s{descales[from], multipliers[from], divides};
+    const simd::group_scales each{descales.data() + from, multipliers.data() + from, divides};
+    const T* const in = x.data() + from;
+
+    // What a row writes; the scalar row's is the first, and wanted.
+    const auto check = [&](const char* what, std::size_t row, auto& got, auto& wanted, auto same) {
+      if (row == simd::row_count - 1) wanted = got;
+      std::size_t i = 0;
+      while (i < got.size() && same(got[i], wanted[i])) ++i;
+      results.expect(i == got.size(), [&] { return difference(what, n << 16 | i, row, simd::row_count - 1); });
+    };
+    const auto same_code = [](F a, F b) { return a.bits() == b.bits(); };
+    const auto same_value = [](T a, T b) { return S::to_bits(a) == S::to_bits(b); };
+    const auto same_bits = [](bits a, bits b) { return a == b; };
+    bits amax_wanted = 0;
+    for (std::size_t row = simd::row_count; row-- > 0;) {
+      if (!simd::row_runs_here(row)) continue;
+      simd::pick_row(row);
+      const auto& kernels = simd::scales<F, T>();
+      q.assign(q.size(), code_guard);
+      kernels.quantize(in, q.data() + to, n, s);
+      check("quantize", row, q, q_wanted, same_code);
+      const bits amax = kernels.quantize_and_amax(in, q.data() + to, n, s, in + 1, n);
+      check("quantize_and_amax", row, q, q_wanted, same_code);
+      if (row == simd::row_count - 1) amax_wanted = amax;
+      results.expect(amax == amax_wanted, [&] { return difference("amax", n, amax, amax_wanted); });
+    }
+    for (std::size_t row = simd::row_count; row-- > 0;) {
+      if (!simd::row_runs_here(row)) continue;
+      simd::pick_row(row);
+      q.assign(q.size(), code_guard);
+      simd::scales<F, T>().quantize_each(in, q.data() + to, n, each);
+      check("quantize_each", row, q, q_wanted, same_code);
+    }
+    for (std::size_t row = simd::row_count; row-- > 0;) {
+      if (!simd::row_runs_here(row)) continue;
+      simd::pick_row(row);
+      y.assign(y.size(), S::from_bits(guard));
+      simd::scales<F, T>().dequantize(codes.data() + from, y.data() + to, n, s.stored);
+      check("dequantize", row, y, y_wanted, same_value);
+    }
+    for (std::size_t row = simd::row_count; row-- > 0;) {
+      if (!simd::row_runs_here(row)) continue;
+      simd::pick_row(row);
+      y.assign(y.size(), S::from_bits(guard));
+      simd::scales<F, T>().dequantize_each(codes.data() + from, y.data() + to, n, each.stored);
+      check("dequantize_each", row, y, y_wanted, same_value);
+    }
+    for (std::size_t row = simd::row_count; row-- > 0;) {
+      if (!simd::row_runs_here(row)) continue;
+      simd::pick_row(row);
+      largest = largest_before;
+      simd::reduces<T>().amax_each(in, largest.data() + to, n);
+      check("amax_each", row, largest, largest_wanted, same_bits);
+    }
+  }
+  simd::pick_row(simd::row_count);
+}
+
+TEST_CASE(
+    "Every scaled kernel of every row does as the scalar row's, at every length and alignment, and writes no more") {
+  tally results;
+  compare_scaled_rows<octet::e4m3, float>(11, results);
+  compare_scaled_rows<octet::e4m3, octet::bfloat16>(12, results);
+  compare_scaled_rows<octet::e5m2, octet::float16>(13, results);
+  compare_scaled_rows<octet::e5m2fnuz, octet::float16>(14, results);
+  compare_scaled_rows<octet::p3109_p4, octet::bfloat16>(15, results);
+  compare_scaled_rows<octet::e3m2, octet::float16>(16, results);
+  compare_scaled_rows<octet::fp8<6, 1>, octet::bfloat16>(17, results);
+  INFO(results.first);
+  CHECK(results.differences == 0);
+}
+
 TEST_CASE("Every row quantizes any values by any descale as the scalar row does, in formats of any range") {
   tally results;
   compare_rows<octet::e4m3, float>(1, results);
