@@ -53,6 +53,11 @@
 #else
 #define OCTET_X86_64 0
 #endif
+#if defined(__aarch64__) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define OCTET_AARCH64 1
+#else
+#define OCTET_AARCH64 0
+#endif
 
 // Compilers whose assemblers know the AVX512-FP16 instructions.
 #if defined(__clang__)

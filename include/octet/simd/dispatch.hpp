@@ -4,6 +4,7 @@
 
 #include "avx2.hpp"
 #include "avx512.hpp"
+#include "neon.hpp"
 #include "scalar.hpp"
 
 namespace octet {
@@ -19,6 +20,8 @@ struct row_list {
 using rows = row_list<avx512::row_with_fp16, avx512::row, avx2::row, scalar::row>;
 #elif OCTET_X86_64
 using rows = row_list<avx512::row, avx2::row, scalar::row>;
+#elif OCTET_AARCH64
+using rows = row_list<neon::row, scalar::row>;
 #else
 using rows = row_list<scalar::row>;
 #endif
