@@ -403,19 +403,121 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
   return avx2::amax(next, next_n, streams);
 }
 
-template <class F, class T>
-OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
-  scalar::quantize_each(in, out, n, s);
+// Whether all of 16 floats are in the range.
+OCTET_ROW_INLINE bool within16(const floats16& x, float_range range) {
+  const __m256i below = _mm256_set1_epi32(static_cast<int>(range.first) - 1);
+  const __m256i end = _mm256_set1_epi32(static_cast<int>(range.end));
+  const __m256i a = _mm256_castps_si256(x.at[0]), b = _mm256_castps_si256(x.at[1]);
+  const __m256i a_in = _mm256_and_si256(_mm256_cmpgt_epi32(a, below), _mm256_cmpgt_epi32(end, a));
+  const __m256i b_in = _mm256_and_si256(_mm256_cmpgt_epi32(b, below), _mm256_cmpgt_epi32(end, b));
+  return _mm256_movemask_epi8(_mm256_and_si256(a_in, b_in)) == -1;
+}
+OCTET_ROW_INLINE floats16 load_floats16(const float* p) { return {{_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}}; }
+
+// 32 values, each by a scale of its own; false where a scale is not moderate.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE bool quantize_each32(const T* in, F* out, const float* stored, const float* multipliers) {
+  const floats16 d = load_floats16(stored), d_16 = load_floats16(stored + 16);
+  const floats16 r = load_floats16(multipliers), r_16 = load_floats16(multipliers + 16);
+  if (!within16(r, moderate) || !within16(r_16, moderate)) return false;
+  if (!within16(d, moderate) || !within16(d_16, moderate)) return false;
+  const words32 x = load32(in), a = magnitudes32(x);
+  const words32 scaled = {{scale8<Divides>(a.at[0], d.at[0], r.at[0]), scale8<Divides>(a.at[1], d.at[1], r.at[1]),
+                           scale8<Divides>(a.at[2], d_16.at[0], r_16.at[0]),
+                           scale8<Divides>(a.at[3], d_16.at[1], r_16.at[1])}};
+  store(out, codes32<F, true>(x, scaled));
+  return true;
+}
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void quantize_each_all(const T* in, F* out, std::size_t n, group_scales s) {
+  const float* stored = reinterpret_cast<const float*>(s.stored);
+  const float* multipliers = reinterpret_cast<const float*>(s.multipliers);
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    if (!quantize_each32<F, Divides>(in + i, out + i, stored + i, multipliers + i))
+      scalar::quantize_each(in + i, out + i, 32, {s.stored + i, s.multipliers + i, s.divides});
+  const std::size_t rest = n - i;
+  if (rest == 0) return;
+  exact::bits_of<T> values[32] = {};
+  F codes[32];
+  float d[32], r[32];
+  for (std::size_t k = 0; k < 32; ++k) d[k] = r[k] = 1;
+  std::memcpy(values, in + i, rest * sizeof(T));
+  std::memcpy(d, stored + i, rest * sizeof(float));
+  std::memcpy(r, multipliers + i, rest * sizeof(float));
+  if (quantize_each32<F, Divides>(reinterpret_cast<const T*>(values), codes, d, r))
+    std::memcpy(out + i, codes, rest);
+  else
+    scalar::quantize_each(in + i, out + i, rest, {s.stored + i, s.multipliers + i, s.divides});
 }
 
 template <class F, class T>
+OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
+  if constexpr (!is_vector_source<T> || !is_moderate_format<F>)
+    scalar::quantize_each(in, out, n, s);
+  else if (!scalar::rounds_to_nearest())
+    scalar::quantize_each(in, out, n, s);
+  else if (s.divides)
+    quantize_each_all<F, true>(in, out, n, s);
+  else
+    quantize_each_all<F, false>(in, out, n, s);
+}
+
+// The products of 8 decoded values c with descales (for 16 bits moderate ones) as floats that store16 rounds no more,
+// or, to float16, rounds rightly; where additions round to nearest.
+//
+// To bfloat16: p is c d rounded to float, which may reach the power of two above, and 2^e the power of two at or below
+// it. A fused multiply-add to A = 2^(e + 16), whose spacing is 2^(e - 7), rounds c d itself to the bfloat16 spacing of
+// p's binade (where p is the power of two above, c d is so near it that the wider spacing gives that power too): the
+// sum's low bits count r units, 128 <= r <= 256. The upper half of 2^e is 128 units too large for r: planted in A's low
+// 16 bits is -128, even, so ties stay ties to even. Zero, infinity and NaN stay p.
+// To float16: rounded to odd. The remainder c d - p, exact in a normal float, says whether p is inexact, and whether it
+// lies beyond: then the float below in magnitude is toward zero. With the last bit set where something was cut off, it
+// rounds to nearest as c d does, since a float has more than two bits more.
+// The empty statement hides from a compiler that may rearrange sums where p comes from.
+template <class F, class T>
+OCTET_ROW_INLINE __m256 product8(__m256 c, __m256 d) {
+  __m256 p = _mm256_mul_ps(c, d);
+  if constexpr (std::is_same_v<T, float>) return p;
+  __asm__("" : "+x"(p));
+  const __m256i bits = _mm256_castps_si256(p), a = _mm256_and_si256(bits, _mm256_set1_epi32(magnitude_bits));
+  if constexpr (is_bfloat16<T>) {
+    const __m256i power = _mm256_and_si256(bits, _mm256_set1_epi32(infinity | sign_bit));
+    const __m256i addend = _mm256_add_epi32(power, _mm256_set1_epi32((16 << 23) + 0xFF80));
+    const __m256i sum = _mm256_castps_si256(_mm256_fmadd_ps(c, d, _mm256_castsi256_ps(addend)));
+    const __m256i rounded = _mm256_add_epi32(power, _mm256_slli_epi32(sum, 16));
+    // Moved up by 2^23, zero is below the other numbers, and infinity and NaN are negative.
+    const __m256i moved = _mm256_add_epi32(a, _mm256_set1_epi32(0x00800000));
+    const __m256i number = _mm256_cmpgt_epi32(moved, _mm256_set1_epi32(0x00FFFFFF));
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(bits, rounded, number));
+  } else {
+    const __m256i rest = _mm256_castps_si256(_mm256_fmsub_ps(c, d, p));
+    __m256i keeps = _mm256_cmpeq_epi32(rest, _mm256_setzero_si256());
+    if constexpr (F::has_infinity) keeps = _mm256_or_si256(keeps, _mm256_cmpeq_epi32(a, _mm256_set1_epi32(infinity)));
+    const __m256i beyond = _mm256_andnot_si256(keeps, _mm256_srai_epi32(_mm256_xor_si256(rest, bits), 31));
+    const __m256i odd = _mm256_andnot_si256(keeps, _mm256_set1_epi32(1));
+    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_add_epi32(bits, beyond), odd));
+  }
+}
+template <class F, class T>
+OCTET_ROW_INLINE void dequantize16(const F* in, T* out, const floats16& d) {
+  const floats16 c = decode16(in);
+  store16(out, {{product8<F, T>(c.at[0], d.at[0]), product8<F, T>(c.at[1], d.at[1])}});
+}
+
+// Whether the vectors dequantize to T, and the descales they take.
+template <class F, class T>
+inline constexpr bool dequantizes = std::is_same_v<T, float> || (is_vector_source<T> && is_moderate_format<F>);
+template <class F, class T>
+inline constexpr float_range descales_for = sizeof(T) == 4 ? normal_descales<F> : moderate;
+
+template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
-  if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
-    if (n >= 16 && is_moderate(d.value()) && scalar::rounds_to_nearest()) {
+  if constexpr (dequantizes<F, T>) {
+    if (n >= 16 && descales_for<F, T>.holds(d.value()) && scalar::rounds_to_nearest()) {
       const __m256 factor = _mm256_set1_ps(d.value());
       for (std::size_t i = 0;; i = i + 32 <= n ? i + 16 : n - 16) {
-        const floats16 x = decode16(in + i);
-        store16(out + i, {{_mm256_mul_ps(x.at[0], factor), _mm256_mul_ps(x.at[1], factor)}});
+        dequantize16(in + i, out + i, {{factor, factor}});
         if (i + 16 == n) return;
       }
     }
@@ -425,11 +527,159 @@ OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool st
 
 template <class F, class T>
 OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale* d) {
+  if constexpr (dequantizes<F, T>) {
+    if (n >= 16 && scalar::rounds_to_nearest()) {
+      for (std::size_t i = 0;; i = i + 32 <= n ? i + 16 : n - 16) {
+        const floats16 factors = load_floats16(as_floats(d + i));
+        if (within16(factors, descales_for<F, T>))
+          dequantize16(in + i, out + i, factors);
+        else
+          scalar::dequantize_each(in + i, out + i, 16, d + i);
+        if (i + 16 == n) return;
+      }
+    }
+  }
   scalar::dequantize_each(in, out, n, d);
+}
+
+// The sums of row_losses for lanes 0 to 3 or 4 to 7, in the order of the elements. The squares are exact, so a fused
+// multiply-add is the sum of one. The statements hide from a compiler that may rearrange sums or turn divisions into
+// products what there is to rearrange.
+struct loss_sums {
+  __m256d signal, error, relative;
+
+  OCTET_ROW_INLINE loss_sums(const row_losses& sums, int lane)
+      : signal(_mm256_loadu_pd(sums.signal + lane)),
+        error(_mm256_loadu_pd(sums.error + lane)),
+        relative(_mm256_loadu_pd(sums.relative + lane)) {}
+  OCTET_ROW_INLINE void store_at(row_losses& sums, int lane) const {
+    _mm256_storeu_pd(sums.signal + lane, signal);
+    _mm256_storeu_pd(sums.error + lane, error);
+    _mm256_storeu_pd(sums.relative + lane, relative);
+  }
+  // Zeros that decode to zero add nothing: 0 over the least magnitude of a float.
+  OCTET_ROW_INLINE void add4(__m128i x, __m128i decoded) {
+    const __m256d magnitude = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFFFFFFFFFFFFFF));
+    const __m256d bits_26 = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFFFFFFF8000000));
+    const __m256d value = _mm256_cvtps_pd(_mm_castsi128_ps(x));
+    __m256d difference = _mm256_sub_pd(_mm256_cvtps_pd(_mm_castsi128_ps(decoded)), value);
+    __asm__("" : "+x"(difference));
+    const __m256d a = _mm256_and_pd(difference, bits_26);
+    const __m256d b = _mm256_max_pd(_mm256_and_pd(value, magnitude), _mm256_set1_pd(0x1p-149));
+    signal = _mm256_fmadd_pd(value, value, signal);
+    error = _mm256_fmadd_pd(a, a, error);
+    __m256d quotient;
+    __asm__("vdivpd %2, %1, %0" : "=x"(quotient) : "x"(a), "x"(b));
+    relative = _mm256_add_pd(relative, quotient);
+    __asm__("" : "+x"(signal), "+x"(error), "+x"(relative));
+  }
+};
+
+// What 8 values are, and what their codes decode to, as masks; and of 32.
+struct classes8 {
+  __m256i not_finite, clipped, flushed, poisoned, compared;
+};
+template <class F, bool Divides>
+OCTET_ROW_INLINE classes8 classes_of(__m256i a, __m256i decoded, __m256 d, __m256 r) {
+  constexpr int most = static_cast<int>(octet::detail::overflow_bits<F>()) - 1;
+  const __m256i zero = _mm256_setzero_si256(), limit = _mm256_set1_epi32(infinity);
+  const __m256i b = _mm256_and_si256(decoded, _mm256_set1_epi32(magnitude_bits));
+  const __m256i nonzero = _mm256_cmpgt_epi32(a, zero), finite = _mm256_cmpgt_epi32(limit, a);
+  const __m256i decoded_finite = _mm256_cmpgt_epi32(limit, b);
+  const __m256i over = _mm256_cmpgt_epi32(scale8<Divides>(a, d, r), _mm256_set1_epi32(most));
+  return {_mm256_xor_si256(finite, _mm256_set1_epi32(-1)), _mm256_and_si256(finite, over),
+          _mm256_and_si256(nonzero, _mm256_cmpeq_epi32(b, zero)), _mm256_andnot_si256(decoded_finite, finite),
+          _mm256_and_si256(nonzero, _mm256_and_si256(finite, decoded_finite))};
+}
+OCTET_ROW_INLINE std::size_t count_of(__m256i a, __m256i b, __m256i c, __m256i d) {
+  const int lanes = _mm256_movemask_epi8(pack_signs({{a, b, c, d}}));
+  return static_cast<std::size_t>(__builtin_popcount(static_cast<unsigned>(lanes)));
+}
+
+// Whether one of 32 magnitudes is subnormal. Less one they are the least of all as unsigned integers, and zero the
+// largest.
+OCTET_ROW_INLINE bool has_subnormal(const words32& a) {
+  const __m256i one = _mm256_set1_epi32(1);
+  const __m256i b = _mm256_min_epu32(_mm256_sub_epi32(a.at[0], one), _mm256_sub_epi32(a.at[1], one));
+  const __m256i c = _mm256_min_epu32(_mm256_sub_epi32(a.at[2], one), _mm256_sub_epi32(a.at[3], one));
+  const __m256i least = _mm256_min_epu32(b, c), normal = _mm256_set1_epi32(0x007FFFFF);
+  return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(least, normal), least)) != -1;
+}
+
+OCTET_ROW_INLINE void add8(loss_sums& low, loss_sums& high, __m256i x, __m256i decoded, __m256i compared) {
+  const __m256i value = _mm256_and_si256(x, compared), result = _mm256_and_si256(decoded, compared);
+  low.add4(_mm256_castsi256_si128(value), _mm256_castsi256_si128(result));
+  high.add4(_mm256_extracti128_si256(value, 1), _mm256_extracti128_si256(result, 1));
+}
+
+// 32 elements, the first of them of lane 0; false, and nothing done, where a value is subnormal, which widening could
+// flush.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE bool measure32(const T* in, const F* codes, __m256 d, __m256 r, row_losses& losses, loss_sums& low,
+                                loss_sums& high) {
+  const words32 x = load32(in), a = magnitudes32(x);
+  if (has_subnormal(a)) return false;
+  const floats16 c = decode16(codes), c_16 = decode16(codes + 16);
+  const __m256i y0 = _mm256_castps_si256(_mm256_mul_ps(c.at[0], d));
+  const __m256i y1 = _mm256_castps_si256(_mm256_mul_ps(c.at[1], d));
+  const __m256i y2 = _mm256_castps_si256(_mm256_mul_ps(c_16.at[0], d));
+  const __m256i y3 = _mm256_castps_si256(_mm256_mul_ps(c_16.at[1], d));
+  const classes8 k0 = classes_of<F, Divides>(a.at[0], y0, d, r), k1 = classes_of<F, Divides>(a.at[1], y1, d, r);
+  const classes8 k2 = classes_of<F, Divides>(a.at[2], y2, d, r), k3 = classes_of<F, Divides>(a.at[3], y3, d, r);
+  losses.not_finite += count_of(k0.not_finite, k1.not_finite, k2.not_finite, k3.not_finite);
+  losses.clipped += count_of(k0.clipped, k1.clipped, k2.clipped, k3.clipped);
+  losses.flushed += count_of(k0.flushed, k1.flushed, k2.flushed, k3.flushed);
+  losses.poisoned += count_of(k0.poisoned, k1.poisoned, k2.poisoned, k3.poisoned);
+  losses.compared += count_of(k0.compared, k1.compared, k2.compared, k3.compared);
+  add8(low, high, x.at[0], y0, k0.compared);
+  add8(low, high, x.at[1], y1, k1.compared);
+  add8(low, high, x.at[2], y2, k2.compared);
+  add8(low, high, x.at[3], y3, k3.compared);
+  return true;
+}
+
+// Elements 0, 8, 16, ... of these are of lane 0. The last ones go through buffers whose zeros count for nothing.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void measure_all(const T* in, const F* codes, std::size_t n, group_scale s, row_losses& losses) {
+  const __m256 d = _mm256_set1_ps(s.stored.value()), r = _mm256_set1_ps(s.multiplier.value());
+  loss_sums low(losses, 0), high(losses, 4);
+  for (std::size_t i = 0; i < n; i += 32) {
+    const std::size_t count = n - i < 32 ? n - i : 32;
+    bool measured = false;
+    if (count == 32) {
+      measured = measure32<F, Divides>(in + i, codes + i, d, r, losses, low, high);
+    } else {
+      exact::bits_of<T> values[32] = {};
+      std::uint8_t bytes[32] = {};
+      std::memcpy(values, in + i, count * sizeof(T));
+      std::memcpy(bytes, codes + i, count);
+      measured = measure32<F, Divides>(reinterpret_cast<const T*>(values), reinterpret_cast<const F*>(bytes), d, r,
+                                       losses, low, high);
+    }
+    if (measured) continue;
+    low.store_at(losses, 0);
+    high.store_at(losses, 4);
+    scalar::measure(in + i, codes + i, count, 0, s, losses);
+    low = loss_sums(losses, 0);
+    high = loss_sums(losses, 4);
+  }
+  low.store_at(losses, 0);
+  high.store_at(losses, 4);
 }
 
 template <class F, class T>
 OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums) {
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    if (is_moderate(s.stored.value()) && is_moderate(s.multiplier.value()) && scalar::rounds_to_nearest()) {
+      const std::size_t to_lane_0 = (0 - first) % 8, head = to_lane_0 < n ? to_lane_0 : n;
+      if (head != 0) scalar::measure(in, codes, head, first, s, sums);
+      if (s.divides)
+        measure_all<F, true>(in + head, codes + head, n - head, s, sums);
+      else
+        measure_all<F, false>(in + head, codes + head, n - head, s, sums);
+      return;
+    }
+  }
   scalar::measure(in, codes, n, first, s, sums);
 }
 
