@@ -7,6 +7,7 @@
 #include "catch.hpp"
 #include "formats.hpp"
 #include "octet/bulk.hpp"
+#include "octet/quantize.hpp"
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -78,10 +79,11 @@ class in_environment {
 #endif
 };
 
-// Runs what gives a number in every environment and expects that number.
+// Runs what gives a number in every environment (or in those that round to nearest) and expects that number.
 template <class Run>
-void expect_everywhere(const char* what, std::uint64_t wanted, Run&& run) {
+void expect_everywhere(const char* what, std::uint64_t wanted, Run&& run, bool in_every_direction = true) {
   for (const environment& e : environments) {
+    if (!in_every_direction && e.direction != FE_TONEAREST) continue;
     std::uint64_t got = 0;
     bool ready = false;
     {
@@ -253,6 +255,82 @@ std::uint64_t digest_amax() {
   return d.state;
 }
 
+// What the kernels in use make of the whole sample with scales of many sizes, in runs of odd lengths.
+template <class F, class T, class Add>
+void with_scales(const Add& add) {
+  constexpr std::size_t run = 1117;
+  static std::vector<octet::descale> descales;
+  static std::vector<octet::scale> multipliers;
+  if (descales.empty())
+    for (std::size_t i = 0; i < run; ++i) {
+      const auto any = static_cast<std::uint32_t>(i * 2654435761u);
+      const std::uint32_t exponent = i % 251 == 250 ? any % 240 : 107 + any % 40;
+      descales.push_back(octet::descale(bit_cast<float>(exponent << 23 | (any >> 9 & (i % 3 == 0 ? 0x7F8000u : ~0u)))));
+      multipliers.push_back(octet::scale_of(descales.back(), octet::scaling::divide).multiplier);
+    }
+  for (std::size_t i = 0; i + run <= count; i += run) {
+    const octet::scaling how = i % 2 == 0 ? octet::scaling::divide : octet::scaling::multiply;
+    const octet::group_scale s = octet::scale_of(descales[i / run], how);
+    add(sample<T>().data() + i, run, s, octet::simd::group_scales{descales.data(), multipliers.data(), s.divides});
+  }
+}
+
+template <class F, class T>
+void add_scaled(digest& d) {
+  const octet::simd::scaled_conversion<F, T>& kernels = octet::simd::scales<F, T>();
+  with_scales<F, T>([&](const T* x, std::size_t n, octet::group_scale s, octet::simd::group_scales each) {
+    static std::vector<F> codes(n), codes_each(n);
+    static std::vector<T> values(n), values_each(n);
+    kernels.quantize(x, codes.data(), n, s, false);
+    kernels.quantize_each(x, codes_each.data(), n, each);
+    kernels.dequantize(codes_each.data(), values.data(), n, s.stored, false);
+    kernels.dequantize_each(codes.data(), values_each.data(), n, each.stored);
+    octet::simd::row_losses losses;
+    kernels.measure(x, codes.data(), n, 5, s, losses);
+    for (std::size_t i = 0; i < n; ++i) {
+      d.add(codes[i].bits() | static_cast<std::uint64_t>(codes_each[i].bits()) << 8);
+      d.add(octet::float_traits<T>::to_bits(values[i]));
+      d.add(octet::float_traits<T>::to_bits(values_each[i]));
+    }
+    for (const std::size_t c : {losses.not_finite, losses.clipped, losses.flushed, losses.poisoned, losses.compared})
+      d.add(c);
+  });
+}
+template <class F, class T>
+void add_losses(digest& d) {
+  const octet::simd::scaled_conversion<F, T>& kernels = octet::simd::scales<F, T>();
+  with_scales<F, T>([&](const T* x, std::size_t n, octet::group_scale s, octet::simd::group_scales) {
+    static std::vector<F> codes(n);
+    kernels.quantize(x, codes.data(), n, s, false);
+    octet::simd::row_losses losses;
+    kernels.measure(x, codes.data(), n, 5, s, losses);
+    for (std::size_t lane = 0; lane < 8; ++lane) {
+      d.add(bit_cast<std::uint64_t>(losses.signal[lane]));
+      d.add(bit_cast<std::uint64_t>(losses.error[lane]));
+      d.add(bit_cast<std::uint64_t>(losses.relative[lane]));
+    }
+  });
+}
+
+std::uint64_t digest_scaled() {
+  digest d;
+  add_scaled<octet::e4m3, float>(d);
+  add_scaled<octet::e4m3, octet::float16>(d);
+  add_scaled<octet::e4m3, octet::bfloat16>(d);
+  add_scaled<octet::e5m2, octet::float16>(d);
+  add_scaled<octet::e4m3fnuz, float>(d);
+  add_scaled<octet::p3109_p3, octet::bfloat16>(d);
+  add_scaled<octet::e2m1, float>(d);
+  return d.state;
+}
+std::uint64_t digest_losses() {
+  digest d;
+  add_losses<octet::e4m3, float>(d);
+  add_losses<octet::e5m2, octet::float16>(d);
+  add_losses<octet::e4m3, octet::bfloat16>(d);
+  return d.state;
+}
+
 // The codes of the oracle, and what else came out to nearest and without flushing where other tests compare it with
 // the machine's own arithmetic. A row: from float, double, half and bfloat16; decoded; long types.
 struct recorded_row {
@@ -287,6 +365,7 @@ constexpr recorded_row recorded[] = {
      0xCF2ACD13DC50C16D},
 };
 constexpr std::uint64_t recorded_arithmetic = 0xCC9180B9ECFC254A, recorded_amax = 0x2E1029FE758C78C2;
+constexpr std::uint64_t recorded_scaled = 0xD45C55616795E8CA, recorded_losses = 0x4256E35BFFE5F9AC;
 
 const recorded_row& row_of(const oracle::table& table) {
   std::size_t i = 0;
@@ -365,6 +444,18 @@ TEST_CASE("codes in bulk are the same in every environment, on every row that ru
   octet::simd::pick_row(octet::simd::row_count);
 }
 
+TEST_CASE(
+    "scaled codes and values are the same in every environment, on every row, and sums where it rounds to nearest") {
+  for (std::size_t i = 0; i < octet::simd::row_count; ++i) {
+    if (!octet::simd::row_runs_here(i)) continue;
+    octet::simd::pick_row(i);
+    INFO("row " << octet::simd::row_name(i));
+    expect_everywhere("scaled", recorded_scaled, &digest_scaled);
+    expect_everywhere("losses", recorded_losses, &digest_losses, false);
+  }
+  octet::simd::pick_row(octet::simd::row_count);
+}
+
 TEST_CASE("decoded values are the same in every environment") {
   for_each_format([](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
@@ -416,5 +507,9 @@ TEST_CASE("prints the digests", "[.record]") {
   });
   std::printf("constexpr std::uint64_t recorded_arithmetic = 0x%016llX, recorded_amax = 0x%016llX;\n",
               static_cast<unsigned long long>(digest_arithmetic()), static_cast<unsigned long long>(digest_amax()));
+  octet::simd::pick_row(octet::simd::row_count - 1);
+  std::printf("constexpr std::uint64_t recorded_scaled = 0x%016llX, recorded_losses = 0x%016llX;\n",
+              static_cast<unsigned long long>(digest_scaled()), static_cast<unsigned long long>(digest_losses()));
+  octet::simd::pick_row(octet::simd::row_count);
 }
 #endif

@@ -188,6 +188,29 @@ struct values32 {
   __m256i signs;
 };
 
+// The bits of 8 values as floats. F16C widens subnormals whatever the control register says.
+template <class T>
+OCTET_ROW_INLINE __m256i load8(const T* x) {
+  if constexpr (std::is_same_v<T, float>)
+    return load(x);
+  else if constexpr (is_bfloat16<T>)
+    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_half(x)), 16);
+  else
+    return _mm256_castps_si256(_mm256_cvtph_ps(load_half(x)));
+}
+template <class T>
+OCTET_ROW_INLINE words32 words_in_order(const T* x) {
+  return {{load8(x), load8(x + 8), load8(x + 16), load8(x + 24)}};
+}
+OCTET_ROW_INLINE words32 magnitudes32(const words32& w) {
+  const __m256i mask = _mm256_set1_epi32(magnitude_bits);
+  return {{_mm256_and_si256(w.at[0], mask), _mm256_and_si256(w.at[1], mask), _mm256_and_si256(w.at[2], mask),
+           _mm256_and_si256(w.at[3], mask)}};
+}
+OCTET_ROW_INLINE __m256i pack_signs(const words32& w) {
+  return _mm256_packs_epi16(_mm256_packs_epi32(w.at[0], w.at[1]), _mm256_packs_epi32(w.at[2], w.at[3]));
+}
+
 template <class T>
 OCTET_ROW_INLINE values32<T> load32(const T* x) {
   if constexpr (is_bfloat16<T>) {
@@ -198,17 +221,8 @@ OCTET_ROW_INLINE values32<T> load32(const T* x) {
         {{_mm256_slli_epi32(a, 16), _mm256_and_si256(v, upper), _mm256_slli_epi32(b, 16), _mm256_and_si256(w, upper)}},
         _mm256_packs_epi16(v, w)};
   } else {
-    words32 x4;
-    if constexpr (std::is_same_v<T, float>)
-      x4 = {{load(x), load(x + 8), load(x + 16), load(x + 24)}};
-    else  // F16C widens subnormals whatever the control register says
-      x4 = {{_mm256_castps_si256(_mm256_cvtph_ps(load_half(x))), _mm256_castps_si256(_mm256_cvtph_ps(load_half(x + 8))),
-             _mm256_castps_si256(_mm256_cvtph_ps(load_half(x + 16))),
-             _mm256_castps_si256(_mm256_cvtph_ps(load_half(x + 24)))}};
-    const __m256i magnitude = _mm256_set1_epi32(magnitude_bits);
-    return {{{_mm256_and_si256(x4.at[0], magnitude), _mm256_and_si256(x4.at[1], magnitude),
-              _mm256_and_si256(x4.at[2], magnitude), _mm256_and_si256(x4.at[3], magnitude)}},
-            _mm256_packs_epi16(_mm256_packs_epi32(x4.at[0], x4.at[1]), _mm256_packs_epi32(x4.at[2], x4.at[3]))};
+    const words32 w = words_in_order(x);
+    return {magnitudes32(w), pack_signs(w)};
   }
 }
 
@@ -239,39 +253,47 @@ OCTET_ROW_INLINE __m256i above32(const words32& a, __m256i limit) {
                      _mm256_and_si256(_mm256_cmpgt_epi32(a.at[3], limit), byte)}});
 }
 
+template <class F>
+OCTET_ROW_INLINE __m256i place_signs(__m256i signs) {
+  const __m256i sign = _mm256_and_si256(signs, _mm256_set1_epi8(static_cast<char>(0x80)));
+  return F::width == 8 ? sign : _mm256_srli_epi16(sign, 8 - F::width);
+}
+
+// The codes of 32 magnitudes that do not overflow, in the order of pack32.
+template <class F, class T>
+OCTET_ROW_INLINE __m256i codes32(const words32& a, __m256i signs) {
+  const __m256i packed = pack32<T>({{round8<F>(a.at[0]), round8<F>(a.at[1]), round8<F>(a.at[2]), round8<F>(a.at[3])}});
+  const __m256i code = _mm256_or_si256(packed, place_signs<F>(signs));
+  if constexpr (F::has_negative_zero) return code;
+  return _mm256_andnot_si256(_mm256_cmpeq_epi8(packed, _mm256_setzero_si256()), code);
+}
+
 template <class F, bool Saturates, class Scale, class T>
 struct encoding {
   const T* in;
   F* out;
   Scale scaled;
 
-  OCTET_ROW_INLINE static __m256i place(__m256i signs) {
-    const __m256i sign = _mm256_and_si256(signs, _mm256_set1_epi8(static_cast<char>(0x80)));
-    return F::width == 8 ? sign : _mm256_srli_epi16(sign, 8 - F::width);
-  }
-  OCTET_ROW_INLINE __m256i codes(const words32& a, __m256i sign) const {
-    const __m256i packed = pack32<T>({{round8<F>(scaled(a.at[0])), round8<F>(scaled(a.at[1])),
-                                       round8<F>(scaled(a.at[2])), round8<F>(scaled(a.at[3]))}});
-    const __m256i code = _mm256_or_si256(packed, sign);
-    if constexpr (F::has_negative_zero) return code;
-    return _mm256_andnot_si256(_mm256_cmpeq_epi8(packed, _mm256_setzero_si256()), code);
+  OCTET_ROW_INLINE __m256i codes(const words32& a, __m256i signs) const {
+    return codes32<F, T>({{scaled(a.at[0]), scaled(a.at[1]), scaled(a.at[2]), scaled(a.at[3])}}, signs);
   }
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const values32<T> x = load32(in + i);
-    store<Streams>(out + i, to_memory_order<T>(codes(x.a, place(x.signs))));
+    store<Streams>(out + i, to_memory_order<T>(codes(x.a, x.signs)));
     return !any(_mm256_cmpgt_epi32(merged_max(x.a), scaled.limit()));
   }
   template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const values32<T> x = load32(in + i);
-    const __m256i most = scaled.most(), sign = place(x.signs);
+    const __m256i most = scaled.most();
     __m256i code = codes({{_mm256_min_epi32(x.a.at[0], most), _mm256_min_epi32(x.a.at[1], most),
                            _mm256_min_epi32(x.a.at[2], most), _mm256_min_epi32(x.a.at[3], most)}},
-                         sign);
+                         x.signs);
     if constexpr (!Saturates && F::has_nan) {
       constexpr char beyond = static_cast<char>(F::has_infinity ? F::infinity_code : F::nan_code);
-      code = _mm256_blendv_epi8(code, _mm256_or_si256(sign, _mm256_set1_epi8(beyond)), above32<T>(x.a, scaled.limit()));
+      code = _mm256_blendv_epi8(code, _mm256_or_si256(place_signs<F>(x.signs), _mm256_set1_epi8(beyond)),
+                                above32<T>(x.a, scaled.limit()));
     }
     code = _mm256_blendv_epi8(code, _mm256_set1_epi8(static_cast<char>(F::nan_code)),
                               above32<T>(x.a, _mm256_set1_epi32(infinity)));
@@ -587,8 +609,9 @@ template <class F, bool Divides>
 struct moderate_scale {
   __m256 d, r;
 
+  OCTET_ROW_INLINE moderate_scale(__m256 stored, __m256 multiplier) : d(stored), r(multiplier) {}
   OCTET_ROW_INLINE explicit moderate_scale(group_scale s)
-      : d(_mm256_set1_ps(s.stored.value())), r(_mm256_set1_ps(s.multiplier.value())) {}
+      : moderate_scale(_mm256_set1_ps(s.stored.value()), _mm256_set1_ps(s.multiplier.value())) {}
   OCTET_ROW_INLINE __m256i most() const {
     return _mm256_castps_si256(_mm256_mul_ps(d, _mm256_set1_ps(octet::decode(F::from_bits(F::max_code)))));
   }
@@ -662,7 +685,8 @@ OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, st
       else
         largest.add_four(next + part);
     }
-    good = k.template quick<Streams>(i) & k.template quick<Streams>(i + 32);
+    good = k.template quick<Streams>(i);
+    good = k.template quick<Streams>(i + 32) && good;
     if (!good) i -= 64;
   }
   found = largest;
@@ -700,50 +724,317 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
   return avx2::amax(next, next_n, streams);
 }
 
-template <class F, class T>
-OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
-  scalar::quantize_each(in, out, n, s);
+// Whether all of 32 floats are in the range.
+OCTET_ROW_INLINE bool within32(const floats32& x, float_range range) {
+  const __m256i least = _mm256_set1_epi32(static_cast<int>(range.first));
+  const __m256i most = _mm256_set1_epi32(static_cast<int>(range.end) - 1);
+  const words32 w = {{_mm256_castps_si256(x.at[0]), _mm256_castps_si256(x.at[1]), _mm256_castps_si256(x.at[2]),
+                      _mm256_castps_si256(x.at[3])}};
+  const __m256i below =
+      _mm256_or_si256(_mm256_or_si256(_mm256_cmpgt_epi32(least, w.at[0]), _mm256_cmpgt_epi32(least, w.at[1])),
+                      _mm256_or_si256(_mm256_cmpgt_epi32(least, w.at[2]), _mm256_cmpgt_epi32(least, w.at[3])));
+  return !any(_mm256_or_si256(below, _mm256_cmpgt_epi32(merged_max(w), most)));
+}
+OCTET_ROW_INLINE floats32 load_floats(const float* p) {
+  return {{_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), _mm256_loadu_ps(p + 16), _mm256_loadu_ps(p + 24)}};
 }
 
-template <class F>
+// 32 values, each by a scale of its own; false where a scale is not moderate.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE bool quantize_each32(const T* in, F* out, const float* stored, const float* multipliers) {
+  const floats32 d = load_floats(stored), r = load_floats(multipliers);
+  if (!within32(d, moderate) || !within32(r, moderate)) return false;
+  const words32 x = words_in_order(in), a = magnitudes32(x);
+  const moderate_scale<F, Divides> s0(d.at[0], r.at[0]), s1(d.at[1], r.at[1]), s2(d.at[2], r.at[2]),
+      s3(d.at[3], r.at[3]);
+  const words32 scaled = {{s0(_mm256_min_epi32(a.at[0], s0.most())), s1(_mm256_min_epi32(a.at[1], s1.most())),
+                           s2(_mm256_min_epi32(a.at[2], s2.most())), s3(_mm256_min_epi32(a.at[3], s3.most()))}};
+  const __m256i code =
+      _mm256_blendv_epi8(codes32<F, float>(scaled, pack_signs(x)), _mm256_set1_epi8(static_cast<char>(F::nan_code)),
+                         above32<float>(a, _mm256_set1_epi32(infinity)));
+  store(out, to_memory_order<float>(code));
+  return true;
+}
+// Whole blocks, and a last one that overlaps the one before.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void quantize_each_all(const T* in, F* out, std::size_t n, group_scales s) {
+  const float* stored = reinterpret_cast<const float*>(s.stored);
+  const float* multipliers = reinterpret_cast<const float*>(s.multipliers);
+  if (n < 32) return scalar::quantize_each(in, out, n, s);
+  for (std::size_t i = 0;; i = i + 64 <= n ? i + 32 : n - 32) {
+    if (!quantize_each32<F, Divides>(in + i, out + i, stored + i, multipliers + i))
+      scalar::quantize_each(in + i, out + i, 32, {s.stored + i, s.multipliers + i, s.divides});
+    if (i + 32 == n) return;
+  }
+}
+
+template <class F, class T>
+OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
+  if constexpr (!is_vector_source<T> || !is_moderate_format<F>)
+    scalar::quantize_each(in, out, n, s);
+  else if (!scalar::rounds_to_nearest())
+    scalar::quantize_each(in, out, n, s);
+  else if (s.divides)
+    quantize_each_all<F, true>(in, out, n, s);
+  else
+    quantize_each_all<F, false>(in, out, n, s);
+}
+
+// The products of 8 decoded values c with descales (for 16 bits moderate ones) as floats that store_narrow rounds no more,
+// or, to float16, rounds rightly; where additions round to nearest.
+//
+// To bfloat16: p is c d rounded to float, which may reach the power of two above, and 2^e the power of two at or below
+// it. A fused multiply-add to A = 2^(e + 16), whose spacing is 2^(e - 7), rounds c d itself to the bfloat16 spacing of
+// p's binade (where p is the power of two above, c d is so near it that the wider spacing gives that power too): the
+// sum's low bits count r units, 128 <= r <= 256. The upper half of 2^e is 128 units too large for r: planted in A's low
+// 16 bits is -128, even, so ties stay ties to even. Zero, infinity and NaN stay p.
+// To float16: rounded to odd. The remainder c d - p, exact in a normal float, says whether p is inexact, and whether it
+// lies beyond: then the float below in magnitude is toward zero. With the last bit set where something was cut off, it
+// rounds to nearest as c d does, since a float has more than two bits more.
+// The empty statement hides from a compiler that may rearrange sums where p comes from.
+template <class F, class T>
+OCTET_ROW_INLINE __m256 product8(__m256 c, __m256 d) {
+  __m256 p = _mm256_mul_ps(c, d);
+  if constexpr (std::is_same_v<T, float>) return p;
+  __asm__("" : "+x"(p));
+  const __m256i bits = _mm256_castps_si256(p), a = _mm256_and_si256(bits, _mm256_set1_epi32(magnitude_bits));
+  if constexpr (is_bfloat16<T>) {
+    const __m256i power = _mm256_and_si256(bits, _mm256_set1_epi32(infinity | sign_bit));
+    const __m256i addend = _mm256_add_epi32(power, _mm256_set1_epi32((16 << 23) + 0xFF80));
+    const __m256i sum = _mm256_castps_si256(_mm256_fmadd_ps(c, d, _mm256_castsi256_ps(addend)));
+    const __m256i rounded = _mm256_add_epi32(power, _mm256_slli_epi32(sum, 16));
+    // Moved up by 2^23, zero is below the other numbers, and infinity and NaN are negative.
+    const __m256i moved = _mm256_add_epi32(a, _mm256_set1_epi32(0x00800000));
+    const __m256i number = _mm256_cmpgt_epi32(moved, _mm256_set1_epi32(0x00FFFFFF));
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(bits, rounded, number));
+  } else {
+    const __m256i rest = _mm256_castps_si256(_mm256_fmsub_ps(c, d, p));
+    __m256i keeps = _mm256_cmpeq_epi32(rest, _mm256_setzero_si256());
+    if constexpr (F::has_infinity) keeps = _mm256_or_si256(keeps, _mm256_cmpeq_epi32(a, _mm256_set1_epi32(infinity)));
+    const __m256i beyond = _mm256_andnot_si256(keeps, _mm256_srai_epi32(_mm256_xor_si256(rest, bits), 31));
+    const __m256i odd = _mm256_andnot_si256(keeps, _mm256_set1_epi32(1));
+    return _mm256_castsi256_ps(_mm256_or_si256(_mm256_add_epi32(bits, beyond), odd));
+  }
+}
+// 16 floats to 16 bits: to bfloat16 the upper halves, which hold all of every value; to float16 rounded by the
+// instruction, to nearest even.
+template <bool Streams, class T>
+OCTET_ROW_INLINE void store_narrow(T* out, __m256 a, __m256 b) {
+  if constexpr (is_bfloat16<T>) {
+    const __m256i upper = _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(a), 16),
+                                              _mm256_srli_epi32(_mm256_castps_si256(b), 16));
+    store<Streams>(out, _mm256_permute4x64_epi64(upper, 0b11011000));
+  } else {
+    const __m128i low = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT),
+                  high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
+    store<Streams>(out, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+  }
+}
+// The products of 32 decoded values with their descales.
+template <class F, bool Streams, class T>
+OCTET_ROW_INLINE void store_products(T* out, const floats32& c, const floats32& d) {
+  const floats32 p = {{product8<F, T>(c.at[0], d.at[0]), product8<F, T>(c.at[1], d.at[1]),
+                       product8<F, T>(c.at[2], d.at[2]), product8<F, T>(c.at[3], d.at[3])}};
+  if constexpr (sizeof(T) == 4) {
+    store_floats<Streams>(out, p);
+  } else {
+    store_narrow<Streams>(out, p.at[0], p.at[1]);
+    store_narrow<Streams>(out + 16, p.at[2], p.at[3]);
+  }
+}
+
+// Whether the vectors dequantize to T, and the descales they take.
+template <class F, class T>
+inline constexpr bool dequantizes = words_of<F, float>.exact &&
+                                    (std::is_same_v<T, float> || (is_vector_source<T> && is_moderate_format<F>));
+template <class F, class T>
+inline constexpr float_range descales_for = sizeof(T) == 4 ? normal_descales<F> : moderate;
+
+template <class F, class T>
 struct dequantizing {
   const F* in;
-  float* out;
+  T* out;
   __m256 d;
 
-  OCTET_ROW_INLINE floats32 times(const floats32& x) const {
-    return {
-        {_mm256_mul_ps(x.at[0], d), _mm256_mul_ps(x.at[1], d), _mm256_mul_ps(x.at[2], d), _mm256_mul_ps(x.at[3], d)}};
-  }
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m256i codes = load_codes<float>(in + i);
-    store_floats<Streams>(out + i, times(to_floats(look_up<F, float>(codes))));
+    store_products<F, Streams>(out + i, to_floats(look_up<F, float>(codes)), floats32{{d, d, d, d}});
     return !any(special_codes<F>(codes));
   }
   template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
-    store_floats<Streams>(out + i, times(decode32(in + i)));
+    store_products<F, Streams>(out + i, decode32(in + i), floats32{{d, d, d, d}});
   }
 };
 
 template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
-  if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
-    if (n == 0) return;
-    if (is_moderate(d.value()) && scalar::rounds_to_nearest())
-      return walk(dequantizing<F>{in, out, _mm256_set1_ps(d.value())}, n, streams);
+  if constexpr (dequantizes<F, T>) {
+    if (n != 0 && descales_for<F, T>.holds(d.value()) && scalar::rounds_to_nearest())
+      return walk(dequantizing<F, T>{in, out, _mm256_set1_ps(d.value())}, n, streams);
   }
   scalar::dequantize(in, out, n, d, streams);
 }
 
 template <class F, class T>
 OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale* d) {
+  if constexpr (dequantizes<F, T>) {
+    if (n >= 32 && scalar::rounds_to_nearest()) {
+      for (std::size_t i = 0;; i = i + 64 <= n ? i + 32 : n - 32) {
+        const floats32 factors = load_floats(as_floats(d + i));
+        if (within32(factors, descales_for<F, T>))
+          store_products<F, false>(out + i, decode32(in + i), factors);
+        else
+          scalar::dequantize_each(in + i, out + i, 32, d + i);
+        if (i + 32 == n) return;
+      }
+    }
+  }
   scalar::dequantize_each(in, out, n, d);
+}
+
+// The sums of row_losses for lanes 0 to 3 or 4 to 7, in the order of the elements. The squares are exact, so a fused
+// multiply-add is the sum of one. The statements hide from a compiler that may rearrange sums or turn divisions into
+// products what there is to rearrange.
+struct loss_sums {
+  __m256d signal, error, relative;
+
+  OCTET_ROW_INLINE loss_sums(const row_losses& sums, int lane)
+      : signal(_mm256_loadu_pd(sums.signal + lane)),
+        error(_mm256_loadu_pd(sums.error + lane)),
+        relative(_mm256_loadu_pd(sums.relative + lane)) {}
+  OCTET_ROW_INLINE void store_at(row_losses& sums, int lane) const {
+    _mm256_storeu_pd(sums.signal + lane, signal);
+    _mm256_storeu_pd(sums.error + lane, error);
+    _mm256_storeu_pd(sums.relative + lane, relative);
+  }
+  // Zeros that decode to zero add nothing: 0 over the least magnitude of a float.
+  OCTET_ROW_INLINE void add4(__m128i x, __m128i decoded) {
+    const __m256d magnitude = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFFFFFFFFFFFFFF));
+    const __m256d bits_26 = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFFFFFFF8000000));
+    const __m256d value = _mm256_cvtps_pd(_mm_castsi128_ps(x));
+    __m256d difference = _mm256_sub_pd(_mm256_cvtps_pd(_mm_castsi128_ps(decoded)), value);
+    __asm__("" : "+x"(difference));
+    const __m256d a = _mm256_and_pd(difference, bits_26);
+    const __m256d b = _mm256_max_pd(_mm256_and_pd(value, magnitude), _mm256_set1_pd(0x1p-149));
+    signal = _mm256_fmadd_pd(value, value, signal);
+    error = _mm256_fmadd_pd(a, a, error);
+    __m256d quotient;
+    __asm__("vdivpd %2, %1, %0" : "=x"(quotient) : "x"(a), "x"(b));
+    relative = _mm256_add_pd(relative, quotient);
+    __asm__("" : "+x"(signal), "+x"(error), "+x"(relative));
+  }
+};
+
+// What 8 values are, and what their codes decode to, as masks; and of 32.
+struct classes8 {
+  __m256i not_finite, clipped, flushed, poisoned, compared;
+};
+template <class F, bool Divides>
+OCTET_ROW_INLINE classes8 classes_of(__m256i a, __m256i decoded, const moderate_scale<F, Divides>& scaled) {
+  constexpr int most = static_cast<int>(octet::detail::overflow_bits<F>()) - 1;
+  constexpr int huge = (80 + 127) << 23;  // 2^80: divided by 2^40 it still overflows
+  const __m256i zero = _mm256_setzero_si256(), limit = _mm256_set1_epi32(infinity);
+  const __m256i b = _mm256_and_si256(decoded, _mm256_set1_epi32(magnitude_bits));
+  const __m256i nonzero = _mm256_cmpgt_epi32(a, zero), finite = _mm256_cmpgt_epi32(limit, a);
+  const __m256i decoded_finite = _mm256_cmpgt_epi32(limit, b);
+  const __m256i over =
+      _mm256_cmpgt_epi32(scaled(_mm256_min_epi32(a, _mm256_set1_epi32(huge))), _mm256_set1_epi32(most));
+  return {_mm256_xor_si256(finite, _mm256_set1_epi32(-1)), _mm256_and_si256(finite, over),
+          _mm256_and_si256(nonzero, _mm256_cmpeq_epi32(b, zero)), _mm256_andnot_si256(decoded_finite, finite),
+          _mm256_and_si256(nonzero, _mm256_and_si256(finite, decoded_finite))};
+}
+OCTET_ROW_INLINE std::size_t count_of(__m256i a, __m256i b, __m256i c, __m256i d) {
+  const int lanes = _mm256_movemask_epi8(pack_signs({{a, b, c, d}}));
+  return static_cast<std::size_t>(__builtin_popcount(static_cast<unsigned>(lanes)));
+}
+
+// Whether one of 32 magnitudes is subnormal. Less one they are the least of all as unsigned integers, and zero the
+// largest.
+OCTET_ROW_INLINE bool has_subnormal(const words32& a) {
+  const __m256i one = _mm256_set1_epi32(1);
+  const __m256i b = _mm256_min_epu32(_mm256_sub_epi32(a.at[0], one), _mm256_sub_epi32(a.at[1], one));
+  const __m256i c = _mm256_min_epu32(_mm256_sub_epi32(a.at[2], one), _mm256_sub_epi32(a.at[3], one));
+  const __m256i least = _mm256_min_epu32(b, c), normal = _mm256_set1_epi32(0x007FFFFF);
+  return _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(least, normal), least)) != -1;
+}
+
+OCTET_ROW_INLINE void add8(loss_sums& low, loss_sums& high, __m256i x, __m256i decoded, __m256i compared) {
+  const __m256i value = _mm256_and_si256(x, compared), result = _mm256_and_si256(decoded, compared);
+  low.add4(_mm256_castsi256_si128(value), _mm256_castsi256_si128(result));
+  high.add4(_mm256_extracti128_si256(value, 1), _mm256_extracti128_si256(result, 1));
+}
+
+// 32 elements, the first of them of lane 0; false, and nothing done, where a value is subnormal, which widening could
+// flush.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE bool measure32(const T* in, const F* codes, __m256 d, __m256 r, row_losses& losses, loss_sums& low,
+                                loss_sums& high) {
+  const words32 x = words_in_order(in), a = magnitudes32(x);
+  if (has_subnormal(a)) return false;
+  const floats32 c = decode32(codes);
+  const moderate_scale<F, Divides> s(d, r);
+  const __m256i y0 = _mm256_castps_si256(_mm256_mul_ps(c.at[0], d));
+  const __m256i y1 = _mm256_castps_si256(_mm256_mul_ps(c.at[1], d));
+  const __m256i y2 = _mm256_castps_si256(_mm256_mul_ps(c.at[2], d));
+  const __m256i y3 = _mm256_castps_si256(_mm256_mul_ps(c.at[3], d));
+  const classes8 k0 = classes_of<F, Divides>(a.at[0], y0, s), k1 = classes_of<F, Divides>(a.at[1], y1, s);
+  const classes8 k2 = classes_of<F, Divides>(a.at[2], y2, s), k3 = classes_of<F, Divides>(a.at[3], y3, s);
+  losses.not_finite += count_of(k0.not_finite, k1.not_finite, k2.not_finite, k3.not_finite);
+  losses.clipped += count_of(k0.clipped, k1.clipped, k2.clipped, k3.clipped);
+  losses.flushed += count_of(k0.flushed, k1.flushed, k2.flushed, k3.flushed);
+  losses.poisoned += count_of(k0.poisoned, k1.poisoned, k2.poisoned, k3.poisoned);
+  losses.compared += count_of(k0.compared, k1.compared, k2.compared, k3.compared);
+  add8(low, high, x.at[0], y0, k0.compared);
+  add8(low, high, x.at[1], y1, k1.compared);
+  add8(low, high, x.at[2], y2, k2.compared);
+  add8(low, high, x.at[3], y3, k3.compared);
+  return true;
+}
+
+// Elements 0, 8, 16, ... of these are of lane 0. The last ones go through buffers whose zeros count for nothing.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void measure_all(const T* in, const F* codes, std::size_t n, group_scale s, row_losses& losses) {
+  const __m256 d = _mm256_set1_ps(s.stored.value()), r = _mm256_set1_ps(s.multiplier.value());
+  loss_sums low(losses, 0), high(losses, 4);
+  for (std::size_t i = 0; i < n; i += 32) {
+    const std::size_t count = n - i < 32 ? n - i : 32;
+    bool measured = false;
+    if (count == 32) {
+      measured = measure32<F, Divides>(in + i, codes + i, d, r, losses, low, high);
+    } else {
+      exact::bits_of<T> values[32] = {};
+      std::uint8_t bytes[32] = {};
+      std::memcpy(values, in + i, count * sizeof(T));
+      std::memcpy(bytes, codes + i, count);
+      measured = measure32<F, Divides>(reinterpret_cast<const T*>(values), reinterpret_cast<const F*>(bytes), d, r,
+                                       losses, low, high);
+    }
+    if (measured) continue;
+    low.store_at(losses, 0);
+    high.store_at(losses, 4);
+    scalar::measure(in + i, codes + i, count, 0, s, losses);
+    low = loss_sums(losses, 0);
+    high = loss_sums(losses, 4);
+  }
+  low.store_at(losses, 0);
+  high.store_at(losses, 4);
 }
 
 template <class F, class T>
 OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums) {
+  if constexpr (is_vector_source<T> && is_moderate_format<F> && words_of<F, float>.exact) {
+    if (is_moderate(s) && scalar::rounds_to_nearest()) {
+      const std::size_t to_lane_0 = (0 - first) % 8, head = to_lane_0 < n ? to_lane_0 : n;
+      if (head != 0) scalar::measure(in, codes, head, first, s, sums);
+      if (divides(s))
+        measure_all<F, true>(in + head, codes + head, n - head, s, sums);
+      else
+        measure_all<F, false>(in + head, codes + head, n - head, s, sums);
+      return;
+    }
+  }
   scalar::measure(in, codes, n, first, s, sums);
 }
 

@@ -710,7 +710,22 @@ OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
 
 template <class T>
 OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n) {
-  scalar::amax_each(in, largest, n);
+  if constexpr (!is_vector_source<T>) {
+    scalar::amax_each(in, largest, n);
+  } else {
+    constexpr std::size_t lanes = largest_of<T>::lanes;
+    std::size_t i = 0;
+    for (; n - i >= lanes; i += lanes)
+      _mm512_storeu_si512(largest + i, larger(_mm512_loadu_si512(largest + i), in + i, largest_of<T>::all));
+    if (i == n) return;
+    const std::uint32_t rest = (std::uint32_t{1} << (n - i)) - 1;
+    if constexpr (sizeof(T) == 4) {
+      const __mmask16 some = static_cast<__mmask16>(rest);
+      _mm512_mask_storeu_epi32(largest + i, some, larger(_mm512_maskz_loadu_epi32(some, largest + i), in + i, rest));
+    } else {
+      _mm512_mask_storeu_epi16(largest + i, rest, larger(_mm512_maskz_loadu_epi16(rest, largest + i), in + i, rest));
+    }
+  }
 }
 
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
@@ -729,10 +744,12 @@ template <class F, bool Divides>
 struct moderate_scale {
   __m512 d, r, most;
 
-  OCTET_ROW_INLINE explicit moderate_scale(group_scale s)
-      : d(_mm512_set1_ps(s.stored.value())),
-        r(_mm512_set1_ps(s.multiplier.value())),
+  OCTET_ROW_INLINE moderate_scale(__m512 stored, __m512 multiplier)
+      : d(stored),
+        r(multiplier),
         most(_mm512_mul_round_ps(d, _mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), nearest)) {}
+  OCTET_ROW_INLINE explicit moderate_scale(group_scale s)
+      : moderate_scale(_mm512_set1_ps(s.stored.value()), _mm512_set1_ps(s.multiplier.value())) {}
   OCTET_ROW_INLINE __m512 operator()(__m512 x) const {
     const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p-70f), greatest_magnitude);
     const __m512 a = _mm512_range_ps(raised, most, least_magnitude);
@@ -842,9 +859,51 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
   return avx512::amax(next, next_n, streams);
 }
 
+// Whether all of the 64 floats that lie within the span are in the range.
+OCTET_ROW_INLINE __mmask16 within16(__m512 x, float_range range) {
+  const __m512i above = _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(static_cast<int>(range.first)));
+  return _mm512_cmplt_epu32_mask(above, _mm512_set1_epi32(static_cast<int>(range.end - range.first)));
+}
+OCTET_ROW_INLINE bool within64(const floats64& x, float_range range, span64 s) {
+  const std::uint64_t lanes =
+      join64(within16(x.at[0], range), within16(x.at[1], range), within16(x.at[2], range), within16(x.at[3], range));
+  return (s.lanes & ~lanes) == 0;
+}
+
+// 16 values, each by a scale of its own.
+template <class F, bool Divides>
+OCTET_ROW_INLINE rounded16 scaled_each16(__m512 x, __m512 d, __m512 r) {
+  return round16<F>(moderate_scale<F, Divides>(d, r)(x));
+}
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void quantize_each_all(const T* in, F* out, std::size_t n, group_scales scales) {
+  for (std::size_t i = 0; i < n; i += 64) {
+    const span64 s(n - i);
+    const floats64 d = load64(reinterpret_cast<const float*>(scales.stored + i), s);
+    const floats64 r = load64(reinterpret_cast<const float*>(scales.multipliers + i), s);
+    if (within64(d, moderate, s) && within64(r, moderate, s)) {
+      const floats64 x = load64(in + i, s);
+      __m512i codes = merge64<F>(scaled_each16<F, Divides>(x.at[0], d.at[0], r.at[0]),
+                                 scaled_each16<F, Divides>(x.at[1], d.at[1], r.at[1]),
+                                 scaled_each16<F, Divides>(x.at[2], d.at[2], r.at[2]),
+                                 scaled_each16<F, Divides>(x.at[3], d.at[3], r.at[3]), of_runs);
+      if (has_nan(x)) codes = with_nan<F>(codes, x);
+      _mm512_mask_storeu_epi8(out + i, s.lanes, codes);
+    } else {
+      scalar::quantize_each(in + i, out + i, n - i < 64 ? n - i : 64,
+                            {scales.stored + i, scales.multipliers + i, scales.divides});
+    }
+  }
+}
+
 template <class F, class T>
 OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s) {
-  scalar::quantize_each(in, out, n, s);
+  if constexpr (!is_vector_source<T> || !is_moderate_format<F>)
+    scalar::quantize_each(in, out, n, s);
+  else if (s.divides)
+    quantize_each_all<F, true>(in, out, n, s);
+  else
+    quantize_each_all<F, false>(in, out, n, s);
 }
 
 template <class F>
@@ -871,22 +930,277 @@ struct dequantizing {
   }
 };
 
+// The products of 16 decoded values c with moderate descales, rounded once to 16 bits.
+//
+// To bfloat16: p is c d rounded to float, which may reach the power of two above, and 2^e the power of two at or below
+// it. A fused multiply-add to A = 2^(e + 16), whose spacing is 2^(e - 7), rounds c d itself to the bfloat16 spacing of
+// p's binade (where p is the power of two above, c d is so near it that the wider spacing gives that power too): the
+// sum's low bits count r units, 128 <= r <= 256. The upper half of 2^e is 128 units too large for r: planted in A's low
+// 16 bits is -128, even, so ties stay ties to even.
+// To float16: rounded to odd (toward zero, and the last bit set where something was cut off) and then to nearest, which
+// is one rounding, since a float has more than two bits more. The product and its remainder are normal floats.
+template <class F, class T>
+OCTET_ROW_INLINE __m256i product16(__m512 c, __m512 d) {
+  if constexpr (is_bfloat16<T>) {
+    const __m512i p = _mm512_castps_si512(_mm512_mul_round_ps(c, d, nearest));
+    const __m512i power = _mm512_and_si512(p, _mm512_set1_epi32(static_cast<int>(0xFF800000)));
+    const __m512i addend = _mm512_add_epi32(power, _mm512_set1_epi32((16 << 23) + 0xFF80));
+    const __m512i sum = _mm512_castps_si512(_mm512_fmadd_round_ps(c, d, _mm512_castsi512_ps(addend), nearest));
+    const __mmask16 special = _mm512_fpclass_ps_mask(_mm512_castsi512_ps(p), 0x9F);  // zero, infinity and NaN
+    const __m512i words = _mm512_add_epi32(sum, _mm512_srli_epi32(power, 16));
+    return _mm512_cvtepi32_epi16(_mm512_mask_srli_epi32(words, special, p, 16));
+  } else {
+    const __m512 p = _mm512_mul_round_ps(c, d, truncate);
+    const __m512i rest = _mm512_castps_si512(_mm512_fmsub_round_ps(c, d, p, truncate));
+    __mmask16 inexact = _mm512_test_epi32_mask(rest, _mm512_set1_epi32(0x7FFFFFFF));
+    if constexpr (F::has_infinity) inexact = _kandn_mask16(_mm512_fpclass_ps_mask(p, 0x18), inexact);
+    const __m512i bits = _mm512_castps_si512(p);
+    const __m512i odd = _mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
+    return _mm512_cvtps_ph(_mm512_castsi512_ps(odd), nearest);
+  }
+}
+
+template <class F, class T>
+OCTET_ROW_INLINE void dequantize64(const F* in, T* out, const floats64& d, span64 s) {
+  const floats64 c = decode64(in, s);
+  if constexpr (sizeof(T) == 4) {
+    const floats64 x = {{_mm512_mul_round_ps(c.at[0], d.at[0], nearest), _mm512_mul_round_ps(c.at[1], d.at[1], nearest),
+                         _mm512_mul_round_ps(c.at[2], d.at[2], nearest),
+                         _mm512_mul_round_ps(c.at[3], d.at[3], nearest)}};
+    store_floats<false>(out, x, s);
+  } else {
+    _mm256_mask_storeu_epi16(out, s.part(0), product16<F, T>(c.at[0], d.at[0]));
+    _mm256_mask_storeu_epi16(out + 16, s.part(1), product16<F, T>(c.at[1], d.at[1]));
+    _mm256_mask_storeu_epi16(out + 32, s.part(2), product16<F, T>(c.at[2], d.at[2]));
+    _mm256_mask_storeu_epi16(out + 48, s.part(3), product16<F, T>(c.at[3], d.at[3]));
+  }
+}
+
+// A run that one descale is for, by multiplication.
+template <class F, class T>
+OCTET_ROW_INLINE void dequantize_run(const F* in, T* out, std::size_t n, float factor) {
+  const __m512 d = _mm512_set1_ps(factor);
+  for (std::size_t i = 0; i < n; i += 64) dequantize64(in + i, out + i, {{d, d, d, d}}, span64(n - i));
+}
+
+// A long run to 16 bits: the results of all codes of 7 bits first, and then each is looked up, as decode does it; a
+// format of 8 bits has its sign above, which rounding to nearest keeps.
+struct first_codes {
+  alignas(64) std::uint8_t at[128];
+  OCTET_HOST_INLINE constexpr first_codes() : at() {
+    for (unsigned i = 0; i < 128; ++i) at[i] = static_cast<std::uint8_t>(i);
+  }
+};
+static constexpr first_codes codes_of_7_bits{};
+
+template <class F, class T>
+struct looking_up {
+  const F* in;
+  T* out;
+  __m512i low, low_64, high, high_64;  // bytes of the results of codes from 0 and from 64 on
+
+  OCTET_ROW_INLINE looking_up(const F* from, T* to, const T (&results)[128]) : in(from), out(to) {
+    const __m512i numbers = _mm512_load_si512(codes_of_7_bits.at);
+    const __m512i even = _mm512_add_epi8(numbers, numbers), odd = _mm512_add_epi8(even, _mm512_set1_epi8(1));
+    const __m512i a = _mm512_loadu_si512(results), b = _mm512_loadu_si512(results + 32);
+    const __m512i c = _mm512_loadu_si512(results + 64), d = _mm512_loadu_si512(results + 96);
+    low = _mm512_permutex2var_epi8(a, even, b), high = _mm512_permutex2var_epi8(a, odd, b);
+    low_64 = _mm512_permutex2var_epi8(c, even, d), high_64 = _mm512_permutex2var_epi8(c, odd, d);
+  }
+  OCTET_ROW_INLINE two_bytes results(__m512i v) const {
+    two_bytes b = {_mm512_permutex2var_epi8(low, v, low_64), _mm512_permutex2var_epi8(high, v, high_64)};
+    if constexpr (F::width == 8) {
+      b.high = _mm512_ternarylogic_epi32(b.high, v, _mm512_set1_epi8(static_cast<char>(0x80)), 0xF8);  // high | v & 80
+      if constexpr (F::has_nan) {
+        const __mmask64 nan = nan_lanes<F>(v);
+        b.low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));
+        b.high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
+      }
+    }
+    return b;
+  }
+  template <bool Streams>
+  OCTET_ROW_INLINE bool quick(std::size_t i) const {
+    const two_bytes b = results(load_codes(in + i, for_words));
+    store64<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
+    store64<Streams>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
+    return true;
+  }
+  template <bool Streams>
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    const two_bytes b = results(load_codes(in + i, s, for_words));
+    store_words<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high), s);
+  }
+};
+inline constexpr std::size_t long_run = 256;
+
 template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
-  if constexpr (std::is_same_v<T, float> && is_moderate_format<F>) {
-    // The product is then a normal float, or zero, infinite or NaN as its code is.
-    if (is_moderate(d.value())) return walk(dequantizing<F>(in, out, d.value()), n, streams);
+  if constexpr (std::is_same_v<T, float>) {
+    if (normal_descales<F>.holds(d.value())) return walk(dequantizing<F>(in, out, d.value()), n, streams);
+  } else if constexpr (is_vector_source<T>) {
+    constexpr float_range usable = {1, float_traits<float>::infinity};
+    const bool multiplies = is_moderate_format<F> && is_moderate(d.value());
+    if (n >= long_run && usable.holds(d.value())) {
+      const F* codes = reinterpret_cast<const F*>(codes_of_7_bits.at);
+      T results[128];
+      if (multiplies)
+        dequantize_run(codes, results, 128, d.value());
+      else
+        scalar::dequantize(codes, results, 128, d, false);
+      return walk(looking_up<F, T>(in, out, results), n, streams);
+    }
+    if (multiplies) return dequantize_run(in, out, n, d.value());
   }
   scalar::dequantize(in, out, n, d, streams);
 }
 
 template <class F, class T>
 OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale* d) {
-  scalar::dequantize_each(in, out, n, d);
+  if constexpr (!is_vector_source<T> || (sizeof(T) == 2 && !is_moderate_format<F>)) {
+    scalar::dequantize_each(in, out, n, d);
+  } else {
+    constexpr float_range range = sizeof(T) == 2 ? moderate : normal_descales<F>;
+    for (std::size_t i = 0; i < n; i += 64) {
+      const span64 s(n - i);
+      const floats64 factors = load64(as_floats(d + i), s);
+      if (within64(factors, range, s))
+        dequantize64(in + i, out + i, factors, s);
+      else
+        scalar::dequantize_each(in + i, out + i, n - i < 64 ? n - i : 64, d + i);
+    }
+  }
+}
+
+// The double nearest to a / b; a is 0 or has 26 bits, b 24. With y = (1 + e + e^2) / b, e from an estimate of 1 / b good
+// to 2^-14, y b is 1 to within 2^-41, and so is q = a y of a / b. a - q b is a multiple of the product of the last
+// places of q and b, 2^-75 of a or more, and below 2^-40 of it, so it is exact in a fused multiply-add; and q + (a - q b)
+// y, before it is rounded, is a / b to within 2^-81. A midpoint of doubles has 54 bits, so it is no quotient of these,
+// and its product with b differs from a by at least a unit of both their last places, 2^-78 of a: nothing is rounded to
+// the other side.
+OCTET_ROW_INLINE __m512d quotient8(__m512d a, __m512d b) {
+  const __m512d estimate = _mm512_rcp14_pd(b), one = _mm512_set1_pd(1);
+  const __m512d e = _mm512_fnmadd_round_pd(estimate, b, one, nearest);
+  const __m512d y = _mm512_fmadd_round_pd(estimate, _mm512_fmadd_round_pd(e, e, e, nearest), estimate, nearest);
+  const __m512d q = _mm512_mul_round_pd(a, y, nearest);
+  return _mm512_fmadd_round_pd(_mm512_fnmadd_round_pd(q, b, a, nearest), y, q, nearest);
+}
+
+// The sums of row_losses, lane by lane in the order of the elements. The squares are exact, so a fused multiply-add is
+// the sum of one. The rounding is always to nearest.
+struct loss_sums {
+  __m512d signal, error, relative;
+
+  OCTET_ROW_INLINE explicit loss_sums(const row_losses& sums)
+      : signal(_mm512_loadu_pd(sums.signal)),
+        error(_mm512_loadu_pd(sums.error)),
+        relative(_mm512_loadu_pd(sums.relative)) {}
+  OCTET_ROW_INLINE void store(row_losses& sums) const {
+    _mm512_storeu_pd(sums.signal, signal);
+    _mm512_storeu_pd(sums.error, error);
+    _mm512_storeu_pd(sums.relative, relative);
+  }
+  OCTET_ROW_INLINE void add8(__m256 x, __m256 decoded, __mmask8 compared) {
+    const __m512i magnitude = _mm512_set1_epi64(0x7FFFFFFFFFFFFFFF), bits_26 = _mm512_set1_epi64(-(1 << 27));
+    const __m512d value = _mm512_cvtps_pd(x);
+    const __m512i off =
+        _mm512_and_si512(bits_26, _mm512_castpd_si512(_mm512_sub_round_pd(_mm512_cvtps_pd(decoded), value, nearest)));
+    const __m512d a = _mm512_castsi512_pd(_mm512_and_si512(off, magnitude));
+    const __m512d b = _mm512_castsi512_pd(_mm512_and_si512(_mm512_castpd_si512(value), magnitude));
+    signal = _mm512_mask3_fmadd_round_pd(b, b, signal, compared, nearest);
+    error = _mm512_mask3_fmadd_round_pd(a, a, error, compared, nearest);
+    relative = _mm512_mask_add_round_pd(relative, compared, relative, quotient8(a, b), nearest);
+  }
+  OCTET_ROW_INLINE void add16(__m512 x, __m512 decoded, __mmask16 compared) {
+    add8(_mm512_castps512_ps256(x), _mm512_castps512_ps256(decoded), static_cast<__mmask8>(compared));
+    add8(_mm512_extractf32x8_ps(x, 1), _mm512_extractf32x8_ps(decoded, 1), static_cast<__mmask8>(compared >> 8));
+  }
+};
+
+// What 16 values are, and what their codes decode to; and of 64.
+struct classes16 {
+  __mmask16 nonzero, finite, clipped, decoded_zero, decoded_finite;
+};
+template <class F, bool Divides>
+OCTET_ROW_INLINE classes16 classes_of(__m512 x, __m512 decoded, const moderate_scale<F, Divides>& scaled) {
+  const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
+  return {_mm512_test_epi32_mask(_mm512_castps_si512(x), magnitude),
+          static_cast<__mmask16>(~_mm512_fpclass_ps_mask(x, 0x99)), overflow16<F>(scaled(x)),
+          _mm512_testn_epi32_mask(_mm512_castps_si512(decoded), magnitude),
+          static_cast<__mmask16>(~_mm512_fpclass_ps_mask(decoded, 0x99))};
+}
+OCTET_ROW_INLINE std::size_t count_of(std::uint64_t lanes) {
+  return static_cast<std::size_t>(__builtin_popcountll(lanes));
+}
+
+// Whether one of 64 values is subnormal: widening could flush it. Less one, their magnitudes are the least of all as
+// unsigned integers, and that of zero the largest.
+OCTET_ROW_INLINE __m512i magnitudes_less_1(__m512 x) {
+  const __m512i a = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
+  return _mm512_sub_epi32(a, _mm512_set1_epi32(1));
+}
+OCTET_ROW_INLINE bool has_subnormal(const floats64& x) {
+  const __m512i a = _mm512_min_epu32(magnitudes_less_1(x.at[0]), magnitudes_less_1(x.at[1]));
+  const __m512i b = _mm512_min_epu32(magnitudes_less_1(x.at[2]), magnitudes_less_1(x.at[3]));
+  return _mm512_cmplt_epu32_mask(_mm512_min_epu32(a, b), _mm512_set1_epi32(0x007FFFFF)) != 0;
+}
+
+// Elements 0, 8, 16, ... of these are of lane 0. The values and codes outside a span are zeros, which count for nothing.
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void measure_all(const T* in, const F* codes, std::size_t n, group_scale s, row_losses& losses) {
+  const __m512 d = _mm512_set1_ps(s.stored.value());
+  moderate_scale<F, Divides> scales(s);
+  scales.most = _mm512_set1_ps(0x1p80f);  // divided by 2^40 it still overflows
+  loss_sums sums(losses);
+  for (std::size_t i = 0; i < n; i += 64) {
+    const span64 span(n - i);
+    const floats64 x = load64(in + i, span);
+    if (has_subnormal(x)) {
+      sums.store(losses);
+      scalar::measure(in + i, codes + i, n - i < 64 ? n - i : 64, 0, s, losses);
+      sums = loss_sums(losses);
+      continue;
+    }
+    const floats64 c = decode64(codes + i, span);
+    const floats64 y = {{_mm512_mul_round_ps(c.at[0], d, nearest), _mm512_mul_round_ps(c.at[1], d, nearest),
+                         _mm512_mul_round_ps(c.at[2], d, nearest), _mm512_mul_round_ps(c.at[3], d, nearest)}};
+    const classes16 k0 = classes_of<F, Divides>(x.at[0], y.at[0], scales);
+    const classes16 k1 = classes_of<F, Divides>(x.at[1], y.at[1], scales);
+    const classes16 k2 = classes_of<F, Divides>(x.at[2], y.at[2], scales);
+    const classes16 k3 = classes_of<F, Divides>(x.at[3], y.at[3], scales);
+    const std::uint64_t nonzero = join64(k0.nonzero, k1.nonzero, k2.nonzero, k3.nonzero);
+    const std::uint64_t finite = join64(k0.finite, k1.finite, k2.finite, k3.finite);
+    const std::uint64_t clipped = join64(k0.clipped, k1.clipped, k2.clipped, k3.clipped);
+    const std::uint64_t decoded_zero = join64(k0.decoded_zero, k1.decoded_zero, k2.decoded_zero, k3.decoded_zero);
+    const std::uint64_t decoded_finite =
+        join64(k0.decoded_finite, k1.decoded_finite, k2.decoded_finite, k3.decoded_finite);
+    const std::uint64_t compared = nonzero & finite & decoded_finite;
+    losses.not_finite += count_of(~finite);
+    losses.clipped += count_of(finite & clipped);
+    losses.flushed += count_of(nonzero & decoded_zero);
+    losses.poisoned += count_of(finite & ~decoded_finite);
+    losses.compared += count_of(compared);
+    sums.add16(x.at[0], y.at[0], static_cast<__mmask16>(compared));
+    sums.add16(x.at[1], y.at[1], static_cast<__mmask16>(compared >> 16));
+    sums.add16(x.at[2], y.at[2], static_cast<__mmask16>(compared >> 32));
+    sums.add16(x.at[3], y.at[3], static_cast<__mmask16>(compared >> 48));
+  }
+  sums.store(losses);
 }
 
 template <class F, class T>
 OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums) {
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    if (is_moderate(s)) {
+      const std::size_t to_lane_0 = (0 - first) % 8, head = to_lane_0 < n ? to_lane_0 : n;
+      if (head != 0) scalar::measure(in, codes, head, first, s, sums);
+      if (divides(s))
+        measure_all<F, true>(in + head, codes + head, n - head, s, sums);
+      else
+        measure_all<F, false>(in + head, codes + head, n - head, s, sums);
+      return;
+    }
+  }
   scalar::measure(in, codes, n, first, s, sums);
 }
 

@@ -62,17 +62,24 @@ inline constexpr bool is_float16 = sizeof(T) == 2 && float_traits<T>::mantissa_b
 template <class T>
 inline constexpr bool is_vector_source = std::is_same_v<T, float> || is_bfloat16<T> || is_float16<T>;
 
+// Positive floats, from one to before another, by their bits.
+struct float_range {
+  std::uint32_t first, end;
+  OCTET_HOST_INLINE constexpr bool holds(float x) const { return bit_cast<std::uint32_t>(x) - first < end - first; }
+};
+
 // A scale from 2^-40 to 2^40, and a format far inside float's range: what the vectors quantize with. Magnitudes are
 // brought above 2^-70 first: 2^-70 * 2^40 is below half a unit, so the codes stay the same; and every product, quotient
 // and remainder on the way is then a normal float, as is a unit times 2^-40.
-OCTET_HOST_INLINE bool is_moderate(float x) { return (bit_cast<std::uint32_t>(x) >> 23) - (127 - 40) < 80u; }
+inline constexpr float_range moderate = {(127 - 40) << 23, (127 + 40) << 23};
+OCTET_HOST_INLINE bool is_moderate(float x) { return moderate.holds(x); }
 OCTET_HOST_INLINE bool is_moderate(group_scale s) {
   return is_moderate(s.stored.value()) && is_moderate(s.multiplier.value());
 }
 // A scale from 2^-126 to 2^126, as every descale that was found is.
-OCTET_HOST_INLINE bool is_normal(float x) { return bit_cast<std::uint32_t>(x) - 0x00800000u <= 0x7E000000u; }
 OCTET_HOST_INLINE bool is_normal(group_scale s) {
-  return is_normal(s.stored.value()) && is_normal(s.multiplier.value());
+  constexpr float_range range = {0x00800000, 0x7E800001};
+  return range.holds(s.stored.value()) && range.holds(s.multiplier.value());
 }
 // Division by a power of two is multiplication.
 OCTET_HOST_INLINE bool divides(group_scale s) {
@@ -81,6 +88,12 @@ OCTET_HOST_INLINE bool divides(group_scale s) {
 template <class F>
 inline constexpr bool is_moderate_format = F::least_exponent - F::mantissa_bits > -29 &&
                                            (1 << F::exponent_bits) - F::bias < 40;
+
+// The descales whose product with the least value of the format, 2^(least_exponent - mantissa_bits), is a normal float:
+// then those with all others are normal too, or zero, infinite or NaN, and one multiplication rounds them.
+template <class F>
+inline constexpr float_range normal_descales = {
+    static_cast<std::uint32_t>(1 - F::least_exponent + F::mantissa_bits) << 23, float_traits<float>::infinity};
 
 }  // namespace simd
 }  // namespace v0
