@@ -1072,12 +1072,12 @@ OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale
   }
 }
 
-// The double nearest to a / b; a is 0 or has 26 bits, b 24. With y = (1 + e + e^2) / b, e from an estimate of 1 / b good
-// to 2^-14, y b is 1 to within 2^-41, and so is q = a y of a / b. a - q b is a multiple of the product of the last
-// places of q and b, 2^-75 of a or more, and below 2^-40 of it, so it is exact in a fused multiply-add; and q + (a - q b)
-// y, before it is rounded, is a / b to within 2^-81. A midpoint of doubles has 54 bits, so it is no quotient of these,
-// and its product with b differs from a by at least a unit of both their last places, 2^-78 of a: nothing is rounded to
-// the other side.
+// The double nearest to a / b; a is 0 or has 26 bits, b 24. With y = (1 + e + e^2) / b, e from an estimate of 1 / b that
+// is good to 2^-14, y b is 1 to within 2^-41, and q = a y is a / b to within as much. a - q b is a multiple of the
+// product of the last places of q and b, and less than 2^38 times that, so it is exact in a fused multiply-add; and
+// q + (a - q b) y, before it is rounded, is a / b to within 2^-81. A midpoint of doubles has 54 bits, so it is no
+// quotient of these: its product with b, 78 bits at most, differs from a by a unit or more of its last place, 2^-78 of
+// a. So nothing is rounded to the other side.
 OCTET_ROW_INLINE __m512d quotient8(__m512d a, __m512d b) {
   const __m512d estimate = _mm512_rcp14_pd(b), one = _mm512_set1_pd(1);
   const __m512d e = _mm512_fnmadd_round_pd(estimate, b, one, nearest);
@@ -1145,7 +1145,7 @@ OCTET_ROW_INLINE bool has_subnormal(const floats64& x) {
   return _mm512_cmplt_epu32_mask(_mm512_min_epu32(a, b), _mm512_set1_epi32(0x007FFFFF)) != 0;
 }
 
-// Elements 0, 8, 16, ... of these are of lane 0. The values and codes outside a span are zeros, which count for nothing.
+// Elements 0, 8, 16, ... of these are of lane 0. Values and codes outside a span are zeros, which count for nothing.
 template <class F, bool Divides, class T>
 OCTET_ROW_INLINE void measure_all(const T* in, const F* codes, std::size_t n, group_scale s, row_losses& losses) {
   const __m512 d = _mm512_set1_ps(s.stored.value());
