@@ -6,6 +6,8 @@
 #if OCTET_X86_64
 #include <immintrin.h>
 
+#include <utility>  // std::index_sequence
+
 #include "scalar.hpp"
 
 // GCC's intrinsics begin some results with an undefined register, and it warns of that (GCC bug 105593, gone in GCC
@@ -385,6 +387,281 @@ OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t f
   scalar::measure(in, codes, n, first, s, sums);
 }
 
+// -- Products -------------------------------------------------------------------------------------------------------
+
+// The upper 16 bits of the float of every code of 7 bits, which hold all of its value: high bytes, then low bytes. A
+// format of 8 bits has its sign above. The first 64 low bytes are all there is to know where code | (code >> 1 & 20),
+// whose lower 6 bits are the index, is another code with the same low byte, as it is in every format of which a binade
+// takes at most 32 codes and whose largest codes are numbers or NaN: codes 40..7F go to 20..3F, with the same mantissa
+// and the same lowest bit of the exponent.
+template <class F>
+struct product_tables {
+  alignas(64) std::uint8_t high[128], low[128];
+  bool low_in_64;
+  OCTET_HOST_INLINE constexpr product_tables() : high(), low(), low_in_64(true) {
+    for (unsigned code = 0; code < 128; ++code) {
+      const std::uint32_t bits = octet::detail::decode_bits(F::from_bits(static_cast<std::uint8_t>(code)));
+      high[code] = static_cast<std::uint8_t>(bits >> 24);
+      low[code] = static_cast<std::uint8_t>(bits >> 16);
+    }
+    for (unsigned code = 64; code < 128; ++code) {
+      const unsigned found = low[(code & 63u) | 32u];
+      const bool is_nan = (high[code] & 0x7F) == 0x7F && low[code] > 0x80;
+      low_in_64 = low_in_64 && (is_nan ? found > 0x80 : found == low[code]);
+    }
+  }
+};
+template <class F>
+static constexpr product_tables<F> product_bytes{};
+
+// What was loaded, or a constant, from now on in a register: g++ would load it or make it once more for each use, and
+// the ports that takes are what decides how long a product lasts.
+OCTET_ROW_INLINE __m512i in_register(__m512i v) {
+  __asm__("" : "+v"(v));
+  return v;
+}
+OCTET_ROW_INLINE __m512 in_register(__m512 v) {
+  __asm__("" : "+v"(v));
+  return v;
+}
+
+// 64 codes as floats, in the order that unpacking within 128-bit lanes gives: element 4 l + j of vector 2 h + o is code
+// 16 l + 8 h + 2 j + o.
+struct floats_4x16 {
+  __m512 at[4];
+};
+
+// Decodes F.
+template <class F>
+struct product_decoder {
+  __m512i high[2], low[2], sign, bit5, upper;
+};
+template <class F>
+OCTET_ROW_INLINE product_decoder<F> decoder_of() {
+  const product_tables<F>& tables = product_bytes<F>;
+  return {{in_register(_mm512_load_si512(tables.high)), in_register(_mm512_load_si512(tables.high + 64))},
+          {in_register(_mm512_load_si512(tables.low)), in_register(_mm512_load_si512(tables.low + 64))},
+          in_register(_mm512_set1_epi8(-0x80)),
+          in_register(_mm512_set1_epi8(0x20)),
+          in_register(_mm512_set1_epi32(static_cast<int>(0xFFFF0000)))};
+}
+
+template <class F>
+OCTET_ROW_INLINE floats_4x16 floats_of(const product_decoder<F>& with, __m512i v) {
+  __m512i high = _mm512_permutex2var_epi8(with.high[0], v, with.high[1]), low;
+  if constexpr (product_bytes<F>.low_in_64) {  // index: v | (v >> 1 & 20)
+    const __m512i index = _mm512_ternarylogic_epi32(_mm512_srli_epi16(v, 1), v, with.bit5, 0xEC);
+    low = _mm512_permutexvar_epi8(index, with.low[0]);
+  } else {
+    low = _mm512_permutex2var_epi8(with.low[0], v, with.low[1]);
+  }
+  if constexpr (F::width == 8) high = _mm512_ternarylogic_epi32(high, v, with.sign, 0xF8);  // high | (v & 80)
+  if constexpr (F::has_nan && !F::has_negative_zero) {
+    const __mmask64 nan = _mm512_cmpeq_epi8_mask(v, with.sign);
+    high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(0x7F));
+    low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(-1));
+  }
+  const __m512i first = _mm512_unpacklo_epi8(low, high), second = _mm512_unpackhi_epi8(low, high);
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(first, 16)), _mm512_castsi512_ps(_mm512_and_si512(first, with.upper)),
+           _mm512_castsi512_ps(_mm512_slli_epi32(second, 16)),
+           _mm512_castsi512_ps(_mm512_and_si512(second, with.upper))}};
+}
+
+// The byte order that makes it four runs of 16 consecutive codes.
+struct runs_of_16 {
+  alignas(64) std::uint8_t at[64];
+  OCTET_HOST_INLINE constexpr runs_of_16() : at() {
+    for (int l = 0; l < 4; ++l)
+      for (int i = 0; i < 16; ++i)
+        at[16 * l + i] = static_cast<std::uint8_t>(32 * (i / 8) + 16 * (i % 2) + 4 * l + i % 8 / 2);
+  }
+};
+static constexpr runs_of_16 in_runs{};
+template <class F>
+OCTET_ROW_INLINE floats_4x16 floats_in_order(const product_decoder<F>& with, const F* codes, span64 s) {
+  return floats_of(with,
+                   _mm512_permutexvar_epi8(_mm512_load_si512(in_runs.at), _mm512_maskz_loadu_epi8(s.lanes, codes)));
+}
+
+template <class T>
+OCTET_ROW_INLINE __m512 product_source(const T* x, __mmask16 lanes) {
+  if constexpr (is_vector_source<T>) {
+    return load16(x, lanes);
+  } else {
+    float wide[16] = {};
+    for (int i = 0; i < 16; ++i)
+      if ((lanes >> i & 1) != 0) wide[i] = bit_cast<float>(scalar::load_float(x + i));
+    return _mm512_loadu_ps(wide);
+  }
+}
+
+// Lane l of a vector of 16 becomes lane l of each of the four vectors.
+template <class T>
+OCTET_ROW void arrange(const T* x, std::size_t n, float* out) {
+  const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+  for (std::size_t i = 0; i < n; i += 64) {
+    const span64 s(n - i);
+    const __m512 a = _mm512_permutexvar_ps(order, product_source(x + i, s.part(0)));
+    const __m512 b = _mm512_permutexvar_ps(order, product_source(x + i + 16, s.part(1)));
+    const __m512 c = _mm512_permutexvar_ps(order, product_source(x + i + 32, s.part(2)));
+    const __m512 d = _mm512_permutexvar_ps(order, product_source(x + i + 48, s.part(3)));
+    const __m512 ab = _mm512_shuffle_f32x4(a, b, 0x44), cd = _mm512_shuffle_f32x4(c, d, 0x44);
+    _mm512_storeu_ps(out + i, _mm512_shuffle_f32x4(ab, cd, 0x88));
+    _mm512_storeu_ps(out + i + 16, _mm512_shuffle_f32x4(ab, cd, 0xDD));
+    const __m512 ab2 = _mm512_shuffle_f32x4(a, b, 0xEE), cd2 = _mm512_shuffle_f32x4(c, d, 0xEE);
+    _mm512_storeu_ps(out + i + 32, _mm512_shuffle_f32x4(ab2, cd2, 0x88));
+    _mm512_storeu_ps(out + i + 48, _mm512_shuffle_f32x4(ab2, cd2, 0xDD));
+  }
+}
+
+// How M columns are multiplied: one column by a row at a time, so that the codes come as one stream; more by two rows,
+// which share what they load of x, since loads would be what takes longest. Several sums where few others give an
+// addition time before the next needs its result.
+template <std::size_t M>
+struct column_sums {
+  static constexpr std::size_t rows = M == 1 ? 1 : 2, each = M == 1 ? 2 : 1;
+  __m512 at[rows * M * each];
+};
+
+// Vector number V of the blocks w[r] times its part of column m, added to the sum of both.
+template <std::size_t V, std::size_t M>
+OCTET_ROW_INLINE void add_product(column_sums<M>& sums, const floats_4x16* w, std::size_t m, const float* column) {
+  using S = column_sums<M>;
+  __m512 x = _mm512_load_ps(column + 16 * V);
+  if constexpr (S::rows == 2) x = in_register(x);
+  __m512& first = sums.at[m * S::each + V % S::each];
+  first = _mm512_fmadd_ps(w[0].at[V], x, first);
+  if constexpr (S::rows == 2) {
+    __m512& second = sums.at[(M + m) * S::each + V % S::each];
+    second = _mm512_fmadd_ps(w[1].at[V], x, second);
+  }
+}
+template <std::size_t M, std::size_t... Column>
+OCTET_ROW_INLINE void add_products(column_sums<M>& sums, const floats_4x16* w, const float* x, std::size_t stride,
+                                   std::index_sequence<Column...>) {
+  (add_product<0>(sums, w, Column, x + Column * stride), ...);
+  (add_product<1>(sums, w, Column, x + Column * stride), ...);
+  (add_product<2>(sums, w, Column, x + Column * stride), ...);
+  (add_product<3>(sums, w, Column, x + Column * stride), ...);
+}
+template <std::size_t M>
+OCTET_ROW_INLINE __m512 sum_of(const column_sums<M>& sums, std::size_t row, std::size_t m) {
+  constexpr std::size_t each = column_sums<M>::each;
+  const __m512* s = sums.at + (row * M + m) * each;
+  if constexpr (each == 2)
+    return _mm512_add_ps(s[0], s[1]);
+  else
+    return s[0];
+}
+
+OCTET_ROW_INLINE void add_total(float* y, __m512 total, bool add) {
+  const float sum = _mm512_reduce_add_ps(total);
+  *y = add ? *y + sum : sum;
+}
+
+// A block is 64 codes: 13 operations on the two vector ports decode them (a table of 128 bytes takes 3 of these), 4 a
+// column multiply. Near prefetches hide what is left of the latency that far ones, into the second cache, do not.
+template <class F, std::size_t M, std::size_t... Column>
+OCTET_ROW_INLINE void multiply_columns(const weights<F>& w, const activations& x, float* y, std::size_t y_stride,
+                                       bool add, std::index_sequence<Column...> columns) {
+  constexpr std::size_t rows = column_sums<M>::rows;
+  const read_ahead ahead(w.cols, rows * w.stride);
+  const product_decoder<F> with = decoder_of<F>();
+  for (std::size_t r = 0; r < w.rows; r += rows) {
+    const bool two = rows == 2 && r + 1 < w.rows;  // else the second row is the first once more
+    const F* first = w.codes + r * w.stride;
+    const F* second = first + (two ? w.stride : 0);
+    const descale* d = w.descales + w.tiles.rows.tile(r) * w.tiles_a_row;
+    const descale* e = two ? w.descales + w.tiles.rows.tile(r + 1) * w.tiles_a_row : d;
+    const float* at = x.x;
+    __m512 totals[rows * M] = {};
+    for (std::size_t tile = 0, c0 = 0, c1 = 0; c0 < w.cols; ++tile, c0 = c1) {
+      c1 = w.tiles.cols.end(tile, w.cols);
+      column_sums<M> sums = {};
+      floats_4x16 blocks[rows];
+      const std::size_t whole = c1 - (c1 - c0) % 64;
+      std::size_t c = c0;
+      while (c < whole) {
+        const std::size_t near = ahead.near(c), stop = least(whole, ahead.until(c));
+        for (; c < stop; c += 64, at += 64) {
+          _mm_prefetch(somewhere(first + c, near), _MM_HINT_T0);
+          _mm_prefetch(somewhere(first + c, ahead.far), _MM_HINT_T1);
+          blocks[0] = floats_of(with, in_register(_mm512_loadu_si512(first + c)));
+          if constexpr (rows == 2) {
+            _mm_prefetch(somewhere(second + c, near), _MM_HINT_T0);
+            _mm_prefetch(somewhere(second + c, ahead.far), _MM_HINT_T1);
+            blocks[1] = floats_of(with, in_register(_mm512_loadu_si512(second + c)));
+          }
+          add_products(sums, blocks, at, x.stride, columns);
+        }
+      }
+      if (c < c1) {
+        const span64 s(c1 - c);
+        blocks[0] = floats_of(with, _mm512_maskz_loadu_epi8(s.lanes, first + c));
+        if constexpr (rows == 2) blocks[1] = floats_of(with, _mm512_maskz_loadu_epi8(s.lanes, second + c));
+        add_products(sums, blocks, at, x.stride, columns);
+        at += 64;
+      }
+      const __m512 factor = _mm512_set1_ps(d[tile].value());
+      ((totals[Column] = _mm512_fmadd_ps(sum_of(sums, 0, Column), factor, totals[Column])), ...);
+      if constexpr (rows == 2) {
+        const __m512 other = _mm512_set1_ps(e[tile].value());
+        ((totals[M + Column] = _mm512_fmadd_ps(sum_of(sums, 1, Column), other, totals[M + Column])), ...);
+      }
+    }
+    (add_total(y + Column * y_stride + r, totals[Column], add), ...);
+    if (two) (add_total(y + Column * y_stride + r + 1, totals[(rows - 1) * M + Column], add), ...);
+  }
+}
+
+template <class F, std::size_t M>
+OCTET_ROW void multiply_by(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  multiply_columns<F, M>(w, x, y, y_stride, add, std::make_index_sequence<M>{});
+}
+template <class F>
+OCTET_ROW void multiply(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  using kernel = void(const weights<F>&, const activations&, float*, std::size_t, bool);
+  static constexpr kernel* by_columns[] = {&multiply_by<F, 1>, &multiply_by<F, 2>, &multiply_by<F, 3>,
+                                           &multiply_by<F, 4>, &multiply_by<F, 5>, &multiply_by<F, 6>,
+                                           &multiply_by<F, 7>, &multiply_by<F, 8>};
+  by_columns[x.columns - 1](w, x, y, y_stride, add);
+}
+
+template <class F, class T>
+OCTET_ROW_INLINE void add_block(__m512* sums, const product_decoder<F>& with, const F* codes, const T* x, span64 s) {
+  const floats_4x16 w = floats_in_order(with, codes, s);
+  sums[0] = _mm512_fmadd_ps(w.at[0], product_source(x, s.part(0)), sums[0]);
+  sums[1] = _mm512_fmadd_ps(w.at[1], product_source(x + 16, s.part(1)), sums[1]);
+  sums[2] = _mm512_fmadd_ps(w.at[2], product_source(x + 32, s.part(2)), sums[2]);
+  sums[3] = _mm512_fmadd_ps(w.at[3], product_source(x + 48, s.part(3)), sums[3]);
+}
+template <class F, class T>
+OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
+  const product_decoder<F> with = decoder_of<F>();
+  __m512 sums[4] = {};
+  std::size_t i = 0;
+  for (; i + 64 <= n; i += 64) add_block(sums, with, codes + i, x + i, span64(64));
+  if (i < n) add_block(sums, with, codes + i, x + i, span64(n - i));
+  return _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
+}
+
+template <class F>
+OCTET_ROW_INLINE void axpy_block(__m512 a, const product_decoder<F>& with, const F* codes, float* y, span64 s) {
+  const floats_4x16 w = floats_in_order(with, codes, s);
+  for (int k = 0; k < 4; ++k) {
+    float* out = y + 16 * k;
+    _mm512_mask_storeu_ps(out, s.part(k), _mm512_fmadd_ps(a, w.at[k], _mm512_maskz_loadu_ps(s.part(k), out)));
+  }
+}
+template <class F>
+OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {
+  const __m512 factor = _mm512_set1_ps(a);
+  const product_decoder<F> with = decoder_of<F>();
+  std::size_t i = 0;
+  for (; i + 64 <= n; i += 64) axpy_block(factor, with, codes + i, y + i, span64(64));
+  if (i < n) axpy_block(factor, with, codes + i, y + i, span64(n - i));
+}
+
 // -- The line-up ----------------------------------------------------------------------------------------------------
 
 OCTET_LOCAL bool runs_here() {
@@ -404,6 +681,9 @@ struct row {
   static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>,        &avx512::quantize_and_amax<F, T>,
                                                      &avx512::quantize_each<F, T>,   &avx512::dequantize<F, T>,
                                                      &avx512::dequantize_each<F, T>, &avx512::measure<F, T>};
+  template <class F, class T>
+  static constexpr product<F, T> products = {&avx512::arrange<T>, &avx512::multiply<F>, &avx512::dot<F, T>,
+                                             &avx512::axpy<F>};
 };
 
 }  // namespace avx512

@@ -39,6 +39,11 @@ OCTET_LOCAL const scaled_conversion<F, T>& scaled_conversion_of(std::size_t row,
   static constexpr scaled_conversion<F, T> table[] = {Rows::template scales<F, T>...};
   return table[row];
 }
+template <class F, class T, class... Rows>
+OCTET_LOCAL const product<F, T>& product_of(std::size_t row, row_list<Rows...>) {
+  static constexpr product<F, T> table[] = {Rows::template products<F, T>...};
+  return table[row];
+}
 
 template <class... Rows>
 OCTET_LOCAL const char* name_of(std::size_t row, row_list<Rows...>) {
@@ -88,6 +93,10 @@ OCTET_HOST_INLINE const reduction<T>& reduces() {
 template <class F, class T>
 OCTET_HOST_INLINE const scaled_conversion<F, T>& scales() {
   return tables::scaled_conversion_of<F, T>(row_in_use(), rows{});
+}
+template <class F, class T>
+OCTET_HOST_INLINE const product<F, T>& products() {
+  return tables::product_of<F, T>(row_in_use(), rows{});
 }
 
 }  // namespace simd
