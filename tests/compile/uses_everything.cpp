@@ -193,7 +193,7 @@ void use_products() {
   fold(octet::dot(codes, x, cols));
   float sums[cols] = {};
   octet::axpy(0.5f, codes, sums, cols);
-  for (float sum : sums) fold(sum);
+  for (float added : sums) fold(added);
 }
 
 void use_scales() {
