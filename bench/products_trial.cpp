@@ -3,9 +3,9 @@
 //   g++ -std=c++17 -O2 -march=native -I include bench/products_trial.cpp -pthread -o products_trial
 //   ./products_trial [rounds [kernels whose name holds this]]
 //
-// Every kernel goes over a buffer of more than 1 GiB, a matrix [16384, 4096] of its own type at a time, so that no cache
-// holds what it reads. The kernels take turns within one process; times are the processor time of the slowest thread, of
-// which the medians are printed.
+// Every kernel goes over a buffer of more than 1 GiB, a matrix [16384, 4096] of its own type at a time, so that no
+// cache holds what it reads. The kernels take turns within one process; times are the processor time of the slowest
+// thread, of which median and lower quartile are printed.
 #include <immintrin.h>
 #include <sys/mman.h>
 #include <time.h>

@@ -78,8 +78,8 @@ OCTET_LOCAL std::size_t row_in_use() {
 }
 
 // Uses this row, which must run here, in the whole program from now on; row_count (or any other number that is no row)
-// goes back to the best. Every row gives the same bytes, but for the last bits of sums (gemv.hpp). Not synchronised: pick
-// before the threads start.
+// goes back to the best. Every row gives the same bytes, but for the last bits of sums (gemv.hpp). Not synchronised:
+// pick before the threads start.
 OCTET_HOST_INLINE void pick_row(std::size_t row) { tables::picked_row = row; }
 
 // The kernels in use.
