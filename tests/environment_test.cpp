@@ -6,8 +6,7 @@
 
 #include "catch.hpp"
 #include "formats.hpp"
-#include "octet/bulk.hpp"
-#include "octet/quantize.hpp"
+#include "octet/gemv.hpp"
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -462,6 +461,51 @@ TEST_CASE("decoded values are the same in every environment") {
     INFO(table.about.name);
     expect_everywhere("decode", row_of(table).decoded, &digest_decoded<F>);
   });
+}
+
+// Every finite code alone in a sum, so that nothing is rounded, and NaN where it should be.
+template <class F>
+std::uint64_t wrong_products() {
+  constexpr std::size_t cols = 131, columns = 2, codes_count = 256;
+  static std::vector<F> codes(codes_count * cols, F::from_bits(0));
+  static std::vector<float> x(columns * cols, 4.0f), y(columns * codes_count), sums(cols);
+  const octet::descale half(0.5f);
+  std::uint64_t wrong = 0;
+  for (std::size_t c = 0; c < cols; c += 13) {
+    for (std::size_t r = 0; r < codes_count; ++r) codes[r * cols + c] = F::from_bits(static_cast<std::uint8_t>(r));
+    octet::gemv(
+        octet::as_quantized(octet::matrix_view<const F>(codes.data(), codes_count, cols), &half, octet::per_tensor{}),
+        octet::matrix_view<const float>(x.data(), columns, cols),
+        octet::matrix_view<float>(y.data(), columns, codes_count));
+    for (std::size_t r = 0; r < codes_count; ++r) {
+      const F q = codes[r * cols + c];
+      std::memset(sums.data(), 0, cols * sizeof(float));
+      octet::axpy(2.0f, codes.data() + r * cols, sums.data(), cols);
+      // Twice the value: its exponent field is one more, since every value is a normal float.
+      const std::uint32_t bits = octet::detail::decode_bits(q);
+      const std::uint32_t wanted = isnan(q) || isinf(q) || (bits << 1) == 0 ? bits : bits + 0x00800000;
+      for (const float got :
+           {y[r], y[codes_count + r], octet::dot(codes.data() + r * cols, x.data(), cols) / 2, sums[c]}) {
+        const auto found = octet::bit_cast<std::uint32_t>(got);
+        wrong += isnan(q) ? (found & 0x7FFFFFFF) <= 0x7F800000 : (wanted << 1) == 0 ? found << 1 != 0 : found != wanted;
+      }
+      codes[r * cols + c] = F::from_bits(0);
+    }
+  }
+  return wrong;
+}
+
+TEST_CASE("codes are multiplied as what they are in every environment, on every row that runs here") {
+  for (std::size_t row = 0; row < octet::simd::row_count; ++row) {
+    if (!octet::simd::row_runs_here(row)) continue;
+    octet::simd::pick_row(row);
+    INFO(octet::simd::row_name(row));
+    for_each_format([](auto tag, const oracle::table& table) {
+      using F = typename decltype(tag)::type;
+      if constexpr (F::is_signed) expect_everywhere(table.about.name, 0, &wrong_products<F>);
+    });
+  }
+  octet::simd::pick_row(octet::simd::row_count);
 }
 
 TEST_CASE("widening, narrowing, products and quotients are the same in every environment") {

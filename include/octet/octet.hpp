@@ -14,6 +14,7 @@
 //   recipes.hpp       the scale rules of TransformerEngine, vLLM, DeepSeek, MX and others, by name
 //   matrix.hpp        matrix_view: a matrix in your memory
 //   quantize.hpp      scaled values: quantize, quantize_into, dequantize_into, measure
+//   gemv.hpp          products with weights that are decoded in registers: gemv, dot, axpy
 //   statistics.hpp    what was lost: clipped, flushed, mean relative error, SNR
 //   footprint.hpp     bytes of codes, descales and KV caches
 //   random.hpp        Philox, the bits of stochastic rounding
@@ -35,6 +36,7 @@
 #include "errors.hpp"
 #include "footprint.hpp"
 #include "fp8.hpp"
+#include "gemv.hpp"
 #include "granularity.hpp"
 #include "limits.hpp"
 #include "packing.hpp"

@@ -165,6 +165,37 @@ void use_quantize() {
   use_granularity<F, T>(octet::per_block<1, 16>{0, 5});
 }
 
+// Small integers and a descale that is a power of two: every sum is exact, in whatever order.
+template <class F, class T>
+void use_products() {
+  constexpr std::size_t rows = 3, cols = 71, most = 8;
+  F codes[rows * cols];
+  T x[most * cols];
+  octet::descale descales[rows * cols];
+  float y[most * rows];
+  for (std::size_t i = 0; i < rows * cols; ++i) codes[i] = F(static_cast<int>(i * 7919 % 9) - 4);
+  for (std::size_t i = 0; i < most * cols; ++i) x[i] = T(static_cast<float>(static_cast<int>(i * 7919 % 17) - 8));
+  for (std::size_t i = 0; i < rows * cols; ++i) descales[i] = octet::descale(i % 2 == 0 ? 0.5f : 2.0f);
+  const octet::matrix_view<const F> w(codes, rows, cols);
+  for (std::size_t m = 1; m <= most; ++m) {
+    const octet::matrix_view<const T> in(x, m, cols);
+    const octet::matrix_view<float> out(y, m, rows);
+    octet::gemv(octet::as_quantized(w, descales, octet::per_token{}), in, out);
+    for (std::size_t i = 0; i < m * rows; ++i) fold(y[i]);
+    octet::gemv(octet::as_quantized(w, descales, octet::per_channel{1}), in, out);
+    for (std::size_t i = 0; i < m * rows; ++i) fold(y[i]);
+  }
+  octet::quantized<F, octet::per_tensor> owned(rows, cols, {});
+  for (std::size_t i = 0; i < rows * cols; ++i) owned.codes().data[i] = codes[i];
+  owned.descales()[0] = octet::descale(0.25f);
+  octet::gemv(owned, octet::matrix_view<const T>(x, 1, cols), octet::matrix_view<float>(y, 1, rows));
+  for (std::size_t i = 0; i < rows; ++i) fold(y[i]);
+  fold(octet::dot(codes, x, cols));
+  float sums[cols] = {};
+  octet::axpy(0.5f, codes, sums, cols);
+  for (float added : sums) fold(added);
+}
+
 void use_scales() {
   namespace recipes = octet::recipes;
   const octet::scale_rule rules[] = {recipes::transformer_engine(),
@@ -216,6 +247,7 @@ void use_rows() {
     sum = before;
     fold(std::uint64_t{octet::simd::row_name(row) != nullptr});
     use_quantize<octet::e4m3, float>();
+    use_products<octet::e4m3, float>();
     all |= sum;
   }
   octet::simd::pick_row(octet::simd::row_count);
@@ -253,6 +285,8 @@ unsigned UNIT() {
   use_quantize<octet::e4m3, float>();
   use_granularity<octet::e5m2, octet::bfloat16>(octet::per_token{});
   use_granularity<octet::e2m1, octet::float16>(octet::per_channel{1});
+  use_products<octet::e5m2, octet::bfloat16>();
+  use_products<octet::p3109_p4, octet::float16>();
   use_scales();
   use_footprint();
   use_text();

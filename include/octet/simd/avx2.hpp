@@ -6,6 +6,8 @@
 #if OCTET_X86_64
 #include <immintrin.h>
 
+#include <utility>  // std::index_sequence
+
 #include "scalar.hpp"
 
 // The target of this row, and the kinds of functions it holds.
@@ -55,9 +57,9 @@ OCTET_ROW_INLINE bool any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0
 // -- Walks ----------------------------------------------------------------------------------------------------------
 
 // A kernel writes 32 results from 32 values at a time:
-//   in, out              where they are
-//   quick<Streams>(i)    values i to i + 31; true if none of them needed more care than this takes
-//   careful<Streams>(i)  the same, whatever the values are
+//   in, out            where they are
+//   quick<Streams>(i)  values i to i + 31; true if none of them needed more care than this takes
+//   careful(i)  the same, whatever the values are
 // After values that need care (NaN, or what overflows) a walk stays careful for a while: a branch that goes one way for
 // long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their own,
 // so that each is compiled once and none has another's code in the way of its registers.
@@ -72,20 +74,20 @@ OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t
 }
 template <class Kernel>
 OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
-  for (; n - i >= 32; i += 32) k.template careful<false>(i);
+  for (; n - i >= 32; i += 32) k.careful(i);
 }
 
 // A run that is no multiple of 32 ends with a block that overlaps the one before: input and output are apart, so the
 // same bytes are written twice. A run shorter than a block goes through a buffer.
 template <class Kernel>
 OCTET_ROW_LOOP void last_run(const Kernel& k, std::size_t n) {
-  if (n >= 32) return k.template careful<false>(n - 32);
+  if (n >= 32) return k.careful(n - 32);
   alignas(32) unsigned char values[32 * sizeof(*k.in)] = {}, results[32 * sizeof(*k.out)];
   std::memcpy(values, k.in, n * sizeof(*k.in));
   Kernel block = k;
   block.in = reinterpret_cast<decltype(k.in)>(values);
   block.out = reinterpret_cast<decltype(k.out)>(results);
-  block.template careful<false>(0);
+  block.careful(0);
   std::memcpy(k.out, results, n * sizeof(*k.out));
 }
 
@@ -111,7 +113,7 @@ struct pages {
   static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
   static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
 };
-template <bool Careful, class Kernel>
+template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
   bool good = true;
@@ -119,12 +121,8 @@ OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t 
     for (std::size_t at = i; at < i + P::page; at += 64)
       for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
         prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
-        for (std::size_t half = stream; half < stream + 64; half += 32) {
-          if constexpr (Careful)
-            k.template careful<true>(half);
-          else
-            good = k.template quick<true>(half) && good;
-        }
+        good = k.template quick<true>(stream) && good;
+        good = k.template quick<true>(stream + 32) && good;
       }
     if (!good) break;
   }
@@ -141,8 +139,11 @@ OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
     i = before / sizeof(*k.out);
     careful_run(k, 0, 64);
     while (n - i >= round) {
-      i = page_run<false>(k, i, n);
-      if (n - i >= round) i = page_run<true>(k, i, n - i < 8 * round ? n : i + 8 * round);
+      i = page_run(k, i, n);
+      if (n - i < round) break;
+      const std::size_t end = i + (n - i < 8 * round ? round : 8 * round);
+      careful_run(k, i, end);
+      i = end;
     }
   }
   walk_from(k, i, n);
@@ -283,7 +284,6 @@ struct encoding {
     store<Streams>(out + i, to_memory_order<T>(codes(x.a, x.signs)));
     return !any(_mm256_cmpgt_epi32(merged_max(x.a), scaled.limit()));
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const values32<T> x = load32(in + i);
     const __m256i most = scaled.most();
@@ -297,7 +297,7 @@ struct encoding {
     }
     code = _mm256_blendv_epi8(code, _mm256_set1_epi8(static_cast<char>(F::nan_code)),
                               above32<T>(x.a, _mm256_set1_epi32(infinity)));
-    store<Streams>(out + i, to_memory_order<T>(code));
+    store(out + i, to_memory_order<T>(code));
   }
 };
 
@@ -317,14 +317,12 @@ struct encoding_exponents {
 
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    careful<Streams>(i);
+    careful(i);
     return true;
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const words32 a = load32(in + i).a;
-    store<Streams>(out + i,
-                   to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
+    store(out + i, to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
                                                   exponents8<Saturates>(a.at[2]), exponents8<Saturates>(a.at[3])}})));
   }
 };
@@ -495,15 +493,14 @@ struct decoding {
     }
     return !any(special_codes<F>(codes));
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     if constexpr (sizeof(T) == 4) {
-      store_floats<Streams>(out + i, decode32(in + i));
+      store_floats<false>(out + i, decode32(in + i));
     } else {
       const __m256i codes = load_codes<T>(in + i);
       const words16 x = with_specials<F, T>(look_up<F, T>(codes), codes);
-      store<Streams>(out + i, x.first);
-      store<Streams>(out + i + 16, x.second);
+      store(out + i, x.first);
+      store(out + i + 16, x.second);
     }
   }
 };
@@ -537,7 +534,7 @@ OCTET_ROW_INLINE __m256i larger(__m256i a, __m256i b) {
     return _mm256_max_epi16(a, b);
 }
 
-inline constexpr std::size_t ahead = 1024;  // bytes, of a single stream
+inline constexpr std::size_t amax_ahead = 1024;  // bytes, of a single stream
 
 // The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
@@ -553,7 +550,7 @@ struct largest_of {
     d = larger<T>(d, magnitudes(x + 3 * lanes));
   }
   OCTET_ROW_INLINE void add_four_ahead(const T* x) {
-    prefetch_lines<128>(reinterpret_cast<const char*>(x) + ahead);
+    prefetch_lines<128>(reinterpret_cast<const char*>(x) + amax_ahead);
     add_four(x);
   }
   // The largest of these and of the n values from x on.
@@ -862,9 +859,8 @@ struct dequantizing {
     store_products<F, Streams>(out + i, to_floats(look_up<F, float>(codes)), floats32{{d, d, d, d}});
     return !any(special_codes<F>(codes));
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
-    store_products<F, Streams>(out + i, decode32(in + i), floats32{{d, d, d, d}});
+    store_products<F, false>(out + i, decode32(in + i), floats32{{d, d, d, d}});
   }
 };
 
@@ -1038,6 +1034,227 @@ OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t f
   scalar::measure(in, codes, n, first, s, sums);
 }
 
+// -- Products -------------------------------------------------------------------------------------------------------
+
+// Formats of 8 bits whose codes, moved up, are halves of another bias with the same finite values, infinities included:
+// F16C widens them, subnormals too, whatever the control register says. A NaN code that is no NaN as a half makes every
+// sum NaN that it takes part in, so it is looked for beside. The other formats are the scalar row's.
+template <class F>
+inline constexpr bool multiplies_halves = F::width == 8 &&
+                                          ((F::exponent_bits < 5 && !F::has_infinity) ||
+                                           (F::exponent_bits == 5 && F::special_codes == octet::encoding::ieee));
+
+// The factor between the halves and the codes: a power of two.
+template <class F>
+inline constexpr float half_unit = bit_cast<float>(static_cast<std::uint32_t>(127 + 15 - F::bias) << 23);
+
+// 32 codes as floats divided by half_unit: those from 0, 8, 16 and 24 on.
+struct floats_4x8 {
+  __m256 at[4];
+};
+
+// The halves take the way through memory: widened from there they need neither the port of the shuffles nor an extract
+// (a conversion from a register costs twice as much). The statement without an instruction hides from the compiler that
+// what is loaded is what was stored, or it would save the way.
+template <class F>
+OCTET_ROW_INLINE floats_4x8 halves_of(__m256i codes) {
+  constexpr int up = 10 - F::mantissa_bits;
+  alignas(32) std::uint16_t halves[32];
+  // In each 128-bit half, codes 0 to 7 become the low bytes of words, 8 to 15 the high bytes.
+  const __m256i order = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 0, 8, 1, 9, 2, 10, 3, 11,
+                                         4, 12, 5, 13, 6, 14, 7, 15);
+  const __m256i v = _mm256_shuffle_epi8(codes, order);
+  if constexpr (up == 8) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(halves), _mm256_slli_epi16(v, 8));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(halves + 16), _mm256_and_si256(v, _mm256_set1_epi16(-0x100)));
+  } else {  // the signed byte times 2^up, and the word divided by 2^(8 - up): the sign, copies of it, the magnitude
+    const __m256i keep = _mm256_set1_epi16(static_cast<short>(0x8000 | (F::magnitude_mask << up)));
+    const __m256i low = _mm256_maddubs_epi16(_mm256_set1_epi16(1 << up), v), high = _mm256_srai_epi16(v, 8 - up);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(halves), _mm256_and_si256(low, keep));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(halves + 16), _mm256_and_si256(high, keep));
+  }
+  __asm__("" : "+m"(halves));
+  return {{_mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(halves))),
+           _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(halves + 16))),
+           _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(halves + 8))),
+           _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(halves + 24)))}};
+}
+
+// Codes seen so far: the largest magnitudes, or the least signed bytes where NaN is 80, the only code of that kind.
+template <class F>
+OCTET_ROW_INLINE __m256i look_for_nan(__m256i seen, __m256i codes) {
+  if constexpr (!F::has_nan || F::has_infinity)
+    return seen;
+  else if constexpr (F::has_negative_zero)
+    return _mm256_max_epu8(seen, _mm256_and_si256(codes, _mm256_set1_epi8(0x7F)));
+  else
+    return _mm256_min_epi8(seen, codes);
+}
+template <class F>
+OCTET_ROW_INLINE bool has_nan(__m256i seen) {
+  if constexpr (!F::has_nan || F::has_infinity)
+    return false;
+  else
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi8(seen, _mm256_set1_epi8(static_cast<char>(F::nan_code)))) != 0;
+}
+
+OCTET_ROW_INLINE float sum_of(__m256 x) {
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Fewer than 32 codes, then zeros.
+template <class F>
+OCTET_ROW_INLINE __m256i load_some(const F* codes, std::size_t n) {
+  alignas(32) std::uint8_t bytes[32] = {};
+  std::memcpy(bytes, codes, n);
+  return load(bytes);
+}
+
+// The partial sums of M columns. Few columns have several sums each, so that the next addition need not wait.
+template <std::size_t M>
+struct column_sums {
+  static constexpr std::size_t each = M == 1 ? 4 : M <= 4 ? 2 : 1;
+  __m256 at[M * each];
+};
+
+template <std::size_t M, std::size_t... Column>
+OCTET_ROW_INLINE void add_products(column_sums<M>& sums, const floats_4x8& w, const float* x, std::size_t stride,
+                                   std::index_sequence<Column...>) {
+  constexpr std::size_t each = column_sums<M>::each;
+  ((sums.at[Column * each] = _mm256_fmadd_ps(w.at[0], _mm256_load_ps(x + Column * stride), sums.at[Column * each])),
+   ...);
+  ((sums.at[Column * each + 1 % each] =
+        _mm256_fmadd_ps(w.at[1], _mm256_load_ps(x + Column * stride + 8), sums.at[Column * each + 1 % each])),
+   ...);
+  ((sums.at[Column * each + 2 % each] =
+        _mm256_fmadd_ps(w.at[2], _mm256_load_ps(x + Column * stride + 16), sums.at[Column * each + 2 % each])),
+   ...);
+  ((sums.at[Column * each + 3 % each] =
+        _mm256_fmadd_ps(w.at[3], _mm256_load_ps(x + Column * stride + 24), sums.at[Column * each + 3 % each])),
+   ...);
+}
+template <std::size_t M>
+OCTET_ROW_INLINE __m256 sum_of(const column_sums<M>& sums, std::size_t column) {
+  constexpr std::size_t each = column_sums<M>::each;
+  const __m256* s = sums.at + column * each;
+  if constexpr (each == 4)
+    return _mm256_add_ps(_mm256_add_ps(s[0], s[1]), _mm256_add_ps(s[2], s[3]));
+  else if constexpr (each == 2)
+    return _mm256_add_ps(s[0], s[1]);
+  else
+    return s[0];
+}
+
+// A block is 32 codes: 5 operations give halves (2 more look for NaN), 4 widen them, 4 a column multiply; three ports,
+// of which two multiply and widen. Prefetching as in the other rows of vectors: near and far, along one stream.
+template <class F, std::size_t M, std::size_t... Column>
+OCTET_ROW_INLINE void multiply_columns(const weights<F>& w, const activations& x, float* y, std::size_t y_stride,
+                                       bool add, std::index_sequence<Column...> columns) {
+  const read_ahead ahead(w.cols, w.stride);
+  for (std::size_t r = 0; r < w.rows; ++r) {
+    const F* codes = w.codes + r * w.stride;
+    const descale* d = w.descales + w.tiles.rows.tile(r) * w.tiles_a_row;
+    const float* tile_x = x.x;
+    __m256 totals[M] = {};
+    __m256i seen = _mm256_setzero_si256();
+    for (std::size_t tile = 0, c0 = 0, c1 = 0; c0 < w.cols; tile_x += padded(c1 - c0), ++tile, c0 = c1) {
+      c1 = w.tiles.cols.end(tile, w.cols);
+      column_sums<M> sums = {};
+      const float* at = tile_x;
+      const std::size_t whole = c1 - (c1 - c0) % 32;
+      std::size_t c = c0;
+      while (c < whole) {
+        const std::size_t near = ahead.near(c), stop = least(whole, ahead.until(c));
+        for (; c < stop; c += 32, at += 32) {
+          _mm_prefetch(somewhere(codes + c, near), _MM_HINT_T0);
+          _mm_prefetch(somewhere(codes + c, ahead.far), _MM_HINT_T1);
+          const __m256i v = load(codes + c);
+          seen = look_for_nan<F>(seen, v);
+          add_products(sums, halves_of<F>(v), at, x.stride, columns);
+        }
+      }
+      if (c < c1) {
+        const __m256i v = load_some(codes + c, c1 - c);
+        seen = look_for_nan<F>(seen, v);
+        add_products(sums, halves_of<F>(v), at, x.stride, columns);
+      }
+      const __m256 factor = _mm256_set1_ps(d[tile].value()), unit = _mm256_set1_ps(half_unit<F>);
+      ((totals[Column] = _mm256_fmadd_ps(_mm256_mul_ps(sum_of(sums, Column), unit), factor, totals[Column])), ...);
+    }
+    float* out = y + r;
+    ((out[Column * y_stride] = sum_of(totals[Column]) + (add ? out[Column * y_stride] : 0.0f)), ...);
+    if (has_nan<F>(seen)) ((out[Column * y_stride] = bit_cast<float>(magnitude_bits)), ...);
+  }
+}
+
+template <class F, std::size_t M>
+OCTET_ROW void multiply_by(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  multiply_columns<F, M>(w, x, y, y_stride, add, std::make_index_sequence<M>{});
+}
+template <class F>
+OCTET_ROW void multiply(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  if constexpr (!multiplies_halves<F>) {
+    scalar::multiply(w, x, y, y_stride, add);
+  } else {
+    using kernel = void(const weights<F>&, const activations&, float*, std::size_t, bool);
+    static constexpr kernel* by_columns[] = {&multiply_by<F, 1>, &multiply_by<F, 2>, &multiply_by<F, 3>,
+                                             &multiply_by<F, 4>, &multiply_by<F, 5>, &multiply_by<F, 6>,
+                                             &multiply_by<F, 7>, &multiply_by<F, 8>};
+    by_columns[x.columns - 1](w, x, y, y_stride, add);
+  }
+}
+
+template <class T>
+OCTET_ROW void arrange(const T* x, std::size_t n, float* out) {
+  scalar::arrange(x, n, out);
+}
+
+template <class F, class T>
+OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
+  if constexpr (!multiplies_halves<F> || !is_vector_source<T>) {
+    return scalar::dot(codes, x, n);
+  } else {
+    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
+    __m256i seen = _mm256_setzero_si256();
+    std::size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+      const __m256i v = load(codes + i);
+      seen = look_for_nan<F>(seen, v);
+      const floats_4x8 w = halves_of<F>(v);
+      a = _mm256_fmadd_ps(w.at[0], _mm256_castsi256_ps(load8(x + i)), a);
+      b = _mm256_fmadd_ps(w.at[1], _mm256_castsi256_ps(load8(x + i + 8)), b);
+      c = _mm256_fmadd_ps(w.at[2], _mm256_castsi256_ps(load8(x + i + 16)), c);
+      d = _mm256_fmadd_ps(w.at[3], _mm256_castsi256_ps(load8(x + i + 24)), d);
+    }
+    if (has_nan<F>(seen)) return bit_cast<float>(magnitude_bits);
+    const float sum = sum_of(_mm256_add_ps(_mm256_add_ps(a, b), _mm256_add_ps(c, d))) * half_unit<F>;
+    return i == n ? sum : sum + scalar::dot(codes + i, x + i, n - i);
+  }
+}
+
+template <class F>
+OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {
+  std::size_t i = 0;
+  if constexpr (multiplies_halves<F>) {
+    const __m256 factor = _mm256_set1_ps(a), unit = _mm256_set1_ps(half_unit<F>);
+    for (; i + 32 <= n; i += 32) {
+      const __m256i v = load(codes + i);
+      if (has_nan<F>(look_for_nan<F>(_mm256_setzero_si256(), v))) {
+        scalar::axpy(a, codes + i, y + i, 32);
+        continue;
+      }
+      const floats_4x8 w = halves_of<F>(v);
+      for (int k = 0; k < 4; ++k) {
+        float* out = y + i + 8 * k;
+        _mm256_storeu_ps(out, _mm256_fmadd_ps(factor, _mm256_mul_ps(w.at[k], unit), _mm256_loadu_ps(out)));
+      }
+    }
+  }
+  scalar::axpy(a, codes + i, y + i, n - i);
+}
+
 // -- The line-up ----------------------------------------------------------------------------------------------------
 
 // Not every compiler has a name for F16C here; no x86-64 machine has AVX2 without it.
@@ -1054,6 +1271,8 @@ struct row {
   static constexpr scaled_conversion<F, T> scales = {&avx2::quantize<F, T>,        &avx2::quantize_and_amax<F, T>,
                                                      &avx2::quantize_each<F, T>,   &avx2::dequantize<F, T>,
                                                      &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
+  template <class F, class T>
+  static constexpr product<F, T> products = {&avx2::arrange<T>, &avx2::multiply<F>, &avx2::dot<F, T>, &avx2::axpy<F>};
 };
 
 }  // namespace avx2

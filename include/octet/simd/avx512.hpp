@@ -7,6 +7,8 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
+#include <utility>  // std::index_sequence
+
 #include "scalar.hpp"
 
 // GCC's intrinsics begin some results with an undefined register, and it warns of that (GCC bug 105593, gone in GCC
@@ -111,23 +113,18 @@ OCTET_ROW_INLINE void store64(void* out, __m512i v) {
   else
     _mm512_storeu_si512(out, v);
 }
-// Those of 64 codes, 64 16-bit words and 64 floats that lie within the span; or past the cache all of them.
-template <bool Streams>
-OCTET_ROW_INLINE void store_codes(void* out, __m512i v, span64 s) {
-  if constexpr (Streams)
-    store64<true>(out, v);
-  else
-    _mm512_mask_storeu_epi8(out, s.lanes, v);
-}
-template <bool Streams, class T>
+// Those of 64 codes, 64 16-bit words and 64 floats that lie within the span.
+OCTET_ROW_INLINE void store_codes(void* out, __m512i v, span64 s) { _mm512_mask_storeu_epi8(out, s.lanes, v); }
+template <class T>
 OCTET_ROW_INLINE void store_words(T* out, __m512i v, __m512i w, span64 s) {
-  if constexpr (Streams) {
-    store64<true>(out, v);
-    store64<true>(out + 32, w);
-  } else {
-    _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(s.lanes), v);
-    _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(s.lanes >> 32), w);
-  }
+  _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(s.lanes), v);
+  _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(s.lanes >> 32), w);
+}
+OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
+  _mm512_mask_storeu_ps(out, s.part(0), x.at[0]);
+  _mm512_mask_storeu_ps(out + 16, s.part(1), x.at[1]);
+  _mm512_mask_storeu_ps(out + 32, s.part(2), x.at[2]);
+  _mm512_mask_storeu_ps(out + 48, s.part(3), x.at[3]);
 }
 template <bool Streams>
 OCTET_ROW_INLINE void store_floats(float* out, const floats64& x) {
@@ -136,21 +133,13 @@ OCTET_ROW_INLINE void store_floats(float* out, const floats64& x) {
   store64<Streams>(out + 32, _mm512_castps_si512(x.at[2]));
   store64<Streams>(out + 48, _mm512_castps_si512(x.at[3]));
 }
-template <bool Streams>
-OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
-  if constexpr (Streams) return store_floats<true>(out, x);
-  _mm512_mask_storeu_ps(out, s.part(0), x.at[0]);
-  _mm512_mask_storeu_ps(out + 16, s.part(1), x.at[1]);
-  _mm512_mask_storeu_ps(out + 32, s.part(2), x.at[2]);
-  _mm512_mask_storeu_ps(out + 48, s.part(3), x.at[3]);
-}
 
 // -- Walks ----------------------------------------------------------------------------------------------------------
 
 // A kernel writes 64 results from 64 values at a time:
-//   in, out                    where they are
-//   quick<Streams>(i)          values i to i + 63; true if none of them needed more care than this takes
-//   careful<Streams>(i, span)  the same, whatever the values are; without Streams only those within the span
+//   in, out            where they are
+//   quick<Streams>(i)  values i to i + 63; true if none of them needed more care than this takes
+//   careful(i, span)   those of them within the span, whatever the values are
 // After values that need care (NaN for the most part) a walk stays careful for a while: a branch that goes one way for
 // long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their own,
 // so that each is compiled once and none has another's code in the way of its registers.
@@ -165,7 +154,7 @@ OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t
 }
 template <class Kernel>
 OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
-  for (; i < n; i += 64) k.template careful<false>(i, span64(n - i));
+  for (; i < n; i += 64) k.careful(i, span64(n - i));
 }
 
 // Elements i to n - 1.
@@ -188,7 +177,7 @@ struct pages {
   static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
   static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
 };
-template <bool Careful, class Kernel>
+template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
   bool good = true;
@@ -196,10 +185,7 @@ OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t 
     for (std::size_t at = i; at < i + P::page; at += 64)
       for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
         prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
-        if constexpr (Careful)
-          k.template careful<true>(stream, span64(64));
-        else
-          good = k.template quick<true>(stream) && good;
+        good = k.template quick<true>(stream) && good;
       }
     if (!good) break;
   }
@@ -216,8 +202,11 @@ OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
     i = before / sizeof(*k.out);
     careful_run(k, 0, i);
     while (n - i >= round) {
-      i = page_run<false>(k, i, n);
-      if (n - i >= round) i = page_run<true>(k, i, n - i < 8 * round ? n : i + 8 * round);
+      i = page_run(k, i, n);
+      if (n - i < round) break;
+      const std::size_t end = i + (n - i < 8 * round ? round : 8 * round);
+      careful_run(k, i, end);
+      i = end;
     }
   }
   walk_from(k, i, n);
@@ -345,14 +334,13 @@ struct encoding {
                                            _mm512_range_ps(x.at[2], x.at[3], greatest_magnitude), greatest_magnitude);
     return overflow16<F>(largest) == 0 && !has_nan(x);
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
     __m512i result = codes(x, of_runs);
     if constexpr (!Saturates)
       result = with_overflow<F>(result, join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]),
                                                overflow16<F>(x.at[3])));
-    store_codes<Streams>(out + i, with_nan<F>(result, x), s);
+    store_codes(out + i, with_nan<F>(result, x), s);
   }
 };
 
@@ -374,16 +362,15 @@ struct encoding_exponents {
 
   template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    careful<Streams>(i, span64(64));
+    careful(i, span64(64));
     return true;
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
     const __m512i low = _mm512_packus_epi32(exponents16<Saturates>(x.at[0]), exponents16<Saturates>(x.at[1]));
     const __m512i high = _mm512_packus_epi32(exponents16<Saturates>(x.at[2]), exponents16<Saturates>(x.at[3]));
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    store_codes<Streams>(out + i, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)), s);
+    store_codes(out + i, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)), s);
   }
 };
 
@@ -458,14 +445,13 @@ struct encoding_halves {
     const __m512i largest = _mm512_max_epu16(magnitude(x), magnitude(y));
     return _mm512_cmpgt_epu16_mask(largest, _mm512_set1_epi16(Saturates ? special : last_finite)) == 0;
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const __m512i x = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes), in + i);
     const __m512i y = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes >> 32), in + i + 32);
     __m512i result = codes(x, y);
     if constexpr (!Saturates) result = with_overflow<F>(result, above64(x, y, last_finite));
     result = _mm512_mask_mov_epi8(result, above64(x, y, special), _mm512_set1_epi8(static_cast<char>(F::nan_code)));
-    store_codes<Streams>(out + i, result, s);
+    store_codes(out + i, result, s);
   }
 };
 
@@ -541,14 +527,17 @@ OCTET_ROW_INLINE __mmask64 nan_lanes(__m512i v) {
     return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(static_cast<char>(F::sign_mask)));
 }
 
-// Whether the low bytes of the codes from 64 on are those of the codes from 32 to 63: 64 bytes are then enough. All
-// of it but the subnormals (and NaN, which is replaced) repeats with the last exponent bit.
+// Whether 64 low bytes are enough, the codes from 64 on having those of the codes from 32 to 63: all of a code but the
+// subnormals repeats with the last exponent bit, in every format of which a binade takes at most 32 codes. A NaN need
+// only stay one.
 template <class F, class T>
 OCTET_HOST_INLINE constexpr bool low_bytes_repeat() {
-  for (unsigned code = 64; code < 128; ++code)
-    if (!isnan(F::from_bits(static_cast<std::uint8_t>(code))) &&
-        bytes_of<F, T>.low[code] != bytes_of<F, T>.low[code % 64 | 32])
-      return false;
+  const byte_tables<F, T>& table = bytes_of<F, T>;
+  for (unsigned code = 64; code < 128; ++code) {
+    const unsigned found = table.low[code % 64 | 32];
+    const bool is_nan = isnan(F::from_bits(static_cast<std::uint8_t>(code)));
+    if (is_nan ? found <= 0x80 : found != table.low[code]) return false;
+  }
   return F::width == 8;
 }
 
@@ -620,17 +609,16 @@ struct decoding {
     }
     return nan_lanes<F>(v) == 0;
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     if constexpr (sizeof(T) == 4) {
-      store_floats<Streams>(out + i, decode64(in + i, s), s);
+      store_floats(out + i, decode64(in + i, s), s);
     } else {
       const __m512i v = load_codes(in + i, s, for_words);
       const __mmask64 nan = nan_lanes<F>(v);
       const two_bytes b = look_up<F, T>(v);
       const __m512i low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));  // 7FFF
       const __m512i high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
-      store_words<Streams>(out + i, _mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high), s);
+      store_words(out + i, _mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high), s);
     }
   }
 };
@@ -656,7 +644,7 @@ OCTET_ROW_INLINE __m512i larger(__m512i largest, const T* in, std::uint32_t lane
     return _mm512_max_epu16(largest, _mm512_and_si512(_mm512_maskz_loadu_epi16(lanes, in), _mm512_set1_epi16(0x7FFF)));
 }
 
-inline constexpr std::size_t ahead = 1024, far_ahead = 8192;  // bytes, of a single stream
+inline constexpr std::size_t amax_ahead = 1024;  // bytes, of a single stream
 
 // The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
@@ -673,7 +661,7 @@ struct largest_of {
     d = larger(d, x + 3 * lanes, all);
   }
   OCTET_ROW_INLINE void add_four_ahead(const T* x) {
-    prefetch_lines<256>(reinterpret_cast<const char*>(x) + ahead);
+    prefetch_lines<256>(reinterpret_cast<const char*>(x) + amax_ahead);
     add_four(x);
   }
   OCTET_ROW_INLINE void add_run(const T* x, std::size_t n) {
@@ -924,10 +912,7 @@ struct dequantizing {
     store_floats<Streams>(out + i, times(to_floats(look_up<F, float>(v))));
     return nan_lanes<F>(v) == 0;
   }
-  template <bool Streams>
-  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
-    store_floats<Streams>(out + i, times(decode64(in + i, s)), s);
-  }
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const { store_floats(out + i, times(decode64(in + i, s)), s); }
 };
 
 // The products of 16 decoded values c with moderate descales, rounded once to 16 bits.
@@ -967,7 +952,7 @@ OCTET_ROW_INLINE void dequantize64(const F* in, T* out, const floats64& d, span6
     const floats64 x = {{_mm512_mul_round_ps(c.at[0], d.at[0], nearest), _mm512_mul_round_ps(c.at[1], d.at[1], nearest),
                          _mm512_mul_round_ps(c.at[2], d.at[2], nearest),
                          _mm512_mul_round_ps(c.at[3], d.at[3], nearest)}};
-    store_floats<false>(out, x, s);
+    store_floats(out, x, s);
   } else {
     _mm256_mask_storeu_epi16(out, s.part(0), product16<F, T>(c.at[0], d.at[0]));
     _mm256_mask_storeu_epi16(out + 16, s.part(1), product16<F, T>(c.at[1], d.at[1]));
@@ -1026,10 +1011,9 @@ struct looking_up {
     store64<Streams>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
     return true;
   }
-  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const two_bytes b = results(load_codes(in + i, s, for_words));
-    store_words<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high), s);
+    store_words(out + i, _mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high), s);
   }
 };
 inline constexpr std::size_t long_run = 256;
@@ -1204,6 +1188,241 @@ OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t f
   scalar::measure(in, codes, n, first, s, sums);
 }
 
+// -- Products -------------------------------------------------------------------------------------------------------
+
+// What was loaded, or a constant, from now on in a register: g++ would load it or make it once more for each use, and
+// the ports that takes are what decides how long a product lasts.
+OCTET_ROW_INLINE __m512i in_register(__m512i v) {
+  __asm__("" : "+v"(v));
+  return v;
+}
+OCTET_ROW_INLINE __m512 in_register(__m512 v) {
+  __asm__("" : "+v"(v));
+  return v;
+}
+
+// Decodes F as look_up and to_floats do, with its tables in registers; element 4 l + j of vector 2 h + o is code
+// 16 l + 8 h + 2 j + o. A NaN stays some NaN.
+template <class F>
+struct product_decoder {
+  __m512i high[2], low[2], sign, bit5, upper;
+};
+template <class F>
+OCTET_ROW_INLINE product_decoder<F> decoder_of() {
+  const byte_tables<F, float>& tables = bytes_of<F, float>;
+  return {{in_register(_mm512_load_si512(tables.high)), in_register(_mm512_load_si512(tables.high + 64))},
+          {in_register(_mm512_load_si512(tables.low)), in_register(_mm512_load_si512(tables.low + 64))},
+          in_register(_mm512_set1_epi8(-0x80)),
+          in_register(_mm512_set1_epi8(0x20)),
+          in_register(_mm512_set1_epi32(static_cast<int>(0xFFFF0000)))};
+}
+
+template <class F>
+OCTET_ROW_INLINE floats64 floats_of(const product_decoder<F>& with, __m512i v) {
+  __m512i high = _mm512_permutex2var_epi8(with.high[0], v, with.high[1]), low;
+  if constexpr (low_bytes_repeat<F, float>()) {  // index: v | (v >> 1 & 20)
+    const __m512i index = _mm512_ternarylogic_epi32(_mm512_srli_epi16(v, 1), v, with.bit5, 0xEC);
+    low = _mm512_permutexvar_epi8(index, with.low[0]);
+  } else {
+    low = _mm512_permutex2var_epi8(with.low[0], v, with.low[1]);
+  }
+  if constexpr (F::width == 8) high = _mm512_ternarylogic_epi32(high, v, with.sign, 0xF8);  // high | (v & 80)
+  if constexpr (F::has_nan && !F::has_negative_zero) {
+    const __mmask64 nan = _mm512_cmpeq_epi8_mask(v, with.sign);
+    high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(0x7F));
+    low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(-1));
+  }
+  const __m512i first = _mm512_unpacklo_epi8(low, high), second = _mm512_unpackhi_epi8(low, high);
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(first, 16)), _mm512_castsi512_ps(_mm512_and_si512(first, with.upper)),
+           _mm512_castsi512_ps(_mm512_slli_epi32(second, 16)),
+           _mm512_castsi512_ps(_mm512_and_si512(second, with.upper))}};
+}
+
+template <class F>
+OCTET_ROW_INLINE floats64 floats_in_order(const product_decoder<F>& with, const F* codes, span64 s) {
+  return floats_of(with,
+                   _mm512_permutexvar_epi8(_mm512_load_si512(for_dwords.at), _mm512_maskz_loadu_epi8(s.lanes, codes)));
+}
+
+template <class T>
+OCTET_ROW_INLINE __m512 product_source(const T* x, __mmask16 lanes) {
+  if constexpr (is_vector_source<T>) {
+    return load16(x, lanes);
+  } else {
+    float wide[16] = {};
+    for (int i = 0; i < 16; ++i)
+      if ((lanes >> i & 1) != 0) wide[i] = bit_cast<float>(scalar::load_float(x + i));
+    return _mm512_loadu_ps(wide);
+  }
+}
+
+// Lane l of a vector of 16 becomes lane l of each of the four vectors.
+template <class T>
+OCTET_ROW void arrange(const T* x, std::size_t n, float* out) {
+  const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+  for (std::size_t i = 0; i < n; i += 64) {
+    const span64 s(n - i);
+    const __m512 a = _mm512_permutexvar_ps(order, product_source(x + i, s.part(0)));
+    const __m512 b = _mm512_permutexvar_ps(order, product_source(x + i + 16, s.part(1)));
+    const __m512 c = _mm512_permutexvar_ps(order, product_source(x + i + 32, s.part(2)));
+    const __m512 d = _mm512_permutexvar_ps(order, product_source(x + i + 48, s.part(3)));
+    const __m512 ab = _mm512_shuffle_f32x4(a, b, 0x44), cd = _mm512_shuffle_f32x4(c, d, 0x44);
+    _mm512_storeu_ps(out + i, _mm512_shuffle_f32x4(ab, cd, 0x88));
+    _mm512_storeu_ps(out + i + 16, _mm512_shuffle_f32x4(ab, cd, 0xDD));
+    const __m512 ab2 = _mm512_shuffle_f32x4(a, b, 0xEE), cd2 = _mm512_shuffle_f32x4(c, d, 0xEE);
+    _mm512_storeu_ps(out + i + 32, _mm512_shuffle_f32x4(ab2, cd2, 0x88));
+    _mm512_storeu_ps(out + i + 48, _mm512_shuffle_f32x4(ab2, cd2, 0xDD));
+  }
+}
+
+// How M columns are multiplied: one column by a row at a time, so that the codes come as one stream; more by two rows,
+// which share what they load of x, since loads would be what takes longest. Several sums where few others give an
+// addition time before the next needs its result.
+template <std::size_t M>
+struct column_sums {
+  static constexpr std::size_t rows = M == 1 ? 1 : 2, each = M == 1 ? 2 : 1;
+  __m512 at[rows * M * each];
+};
+
+// Vector number V of the blocks w[r] times its part of column m, added to the sum of both.
+template <std::size_t V, std::size_t M>
+OCTET_ROW_INLINE void add_product(column_sums<M>& sums, const floats64* w, std::size_t m, const float* column) {
+  using S = column_sums<M>;
+  __m512 x = _mm512_load_ps(column + 16 * V);
+  if constexpr (S::rows == 2) x = in_register(x);
+  __m512& first = sums.at[m * S::each + V % S::each];
+  first = _mm512_fmadd_ps(w[0].at[V], x, first);
+  if constexpr (S::rows == 2) {
+    __m512& second = sums.at[(M + m) * S::each + V % S::each];
+    second = _mm512_fmadd_ps(w[1].at[V], x, second);
+  }
+}
+template <std::size_t M, std::size_t... Column>
+OCTET_ROW_INLINE void add_products(column_sums<M>& sums, const floats64* w, const float* x, std::size_t stride,
+                                   std::index_sequence<Column...>) {
+  (add_product<0>(sums, w, Column, x + Column * stride), ...);
+  (add_product<1>(sums, w, Column, x + Column * stride), ...);
+  (add_product<2>(sums, w, Column, x + Column * stride), ...);
+  (add_product<3>(sums, w, Column, x + Column * stride), ...);
+}
+template <std::size_t M>
+OCTET_ROW_INLINE __m512 sum_of(const column_sums<M>& sums, std::size_t row, std::size_t m) {
+  constexpr std::size_t each = column_sums<M>::each;
+  const __m512* s = sums.at + (row * M + m) * each;
+  if constexpr (each == 2)
+    return _mm512_add_ps(s[0], s[1]);
+  else
+    return s[0];
+}
+
+OCTET_ROW_INLINE void add_total(float* y, __m512 total, bool add) {
+  const float sum = _mm512_reduce_add_ps(total);
+  *y = add ? *y + sum : sum;
+}
+
+// A block is 64 codes: 13 operations on the two vector ports decode them (a table of 128 bytes takes 3 of these), 4 a
+// column multiply. Near prefetches hide what is left of the latency that far ones, into the second cache, do not.
+template <class F, std::size_t M, std::size_t... Column>
+OCTET_ROW_INLINE void multiply_columns(const weights<F>& w, const activations& x, float* y, std::size_t y_stride,
+                                       bool add, std::index_sequence<Column...> columns) {
+  constexpr std::size_t rows = column_sums<M>::rows;
+  const read_ahead ahead(w.cols, rows * w.stride);
+  const product_decoder<F> with = decoder_of<F>();
+  for (std::size_t r = 0; r < w.rows; r += rows) {
+    const bool two = rows == 2 && r + 1 < w.rows;  // else the second row is the first once more
+    const F* first = w.codes + r * w.stride;
+    const F* second = first + (two ? w.stride : 0);
+    const descale* d = w.descales + w.tiles.rows.tile(r) * w.tiles_a_row;
+    const descale* e = two ? w.descales + w.tiles.rows.tile(r + 1) * w.tiles_a_row : d;
+    const float* at = x.x;
+    __m512 totals[rows * M] = {};
+    for (std::size_t tile = 0, c0 = 0, c1 = 0; c0 < w.cols; ++tile, c0 = c1) {
+      c1 = w.tiles.cols.end(tile, w.cols);
+      column_sums<M> sums = {};
+      floats64 blocks[rows];
+      const std::size_t whole = c1 - (c1 - c0) % 64;
+      std::size_t c = c0;
+      while (c < whole) {
+        const std::size_t near = ahead.near(c), stop = least(whole, ahead.until(c));
+        for (; c < stop; c += 64, at += 64) {
+          _mm_prefetch(somewhere(first + c, near), _MM_HINT_T0);
+          _mm_prefetch(somewhere(first + c, ahead.far), _MM_HINT_T1);
+          blocks[0] = floats_of(with, in_register(_mm512_loadu_si512(first + c)));
+          if constexpr (rows == 2) {
+            _mm_prefetch(somewhere(second + c, near), _MM_HINT_T0);
+            _mm_prefetch(somewhere(second + c, ahead.far), _MM_HINT_T1);
+            blocks[1] = floats_of(with, in_register(_mm512_loadu_si512(second + c)));
+          }
+          add_products(sums, blocks, at, x.stride, columns);
+        }
+      }
+      if (c < c1) {
+        const span64 s(c1 - c);
+        blocks[0] = floats_of(with, _mm512_maskz_loadu_epi8(s.lanes, first + c));
+        if constexpr (rows == 2) blocks[1] = floats_of(with, _mm512_maskz_loadu_epi8(s.lanes, second + c));
+        add_products(sums, blocks, at, x.stride, columns);
+        at += 64;
+      }
+      const __m512 factor = _mm512_set1_ps(d[tile].value());
+      ((totals[Column] = _mm512_fmadd_ps(sum_of(sums, 0, Column), factor, totals[Column])), ...);
+      if constexpr (rows == 2) {
+        const __m512 other = _mm512_set1_ps(e[tile].value());
+        ((totals[M + Column] = _mm512_fmadd_ps(sum_of(sums, 1, Column), other, totals[M + Column])), ...);
+      }
+    }
+    (add_total(y + Column * y_stride + r, totals[Column], add), ...);
+    if (two) (add_total(y + Column * y_stride + r + 1, totals[(rows - 1) * M + Column], add), ...);
+  }
+}
+
+template <class F, std::size_t M>
+OCTET_ROW void multiply_by(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  multiply_columns<F, M>(w, x, y, y_stride, add, std::make_index_sequence<M>{});
+}
+template <class F>
+OCTET_ROW void multiply(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  using kernel = void(const weights<F>&, const activations&, float*, std::size_t, bool);
+  static constexpr kernel* by_columns[] = {&multiply_by<F, 1>, &multiply_by<F, 2>, &multiply_by<F, 3>,
+                                           &multiply_by<F, 4>, &multiply_by<F, 5>, &multiply_by<F, 6>,
+                                           &multiply_by<F, 7>, &multiply_by<F, 8>};
+  by_columns[x.columns - 1](w, x, y, y_stride, add);
+}
+
+template <class F, class T>
+OCTET_ROW_INLINE void add_block(__m512* sums, const product_decoder<F>& with, const F* codes, const T* x, span64 s) {
+  const floats64 w = floats_in_order(with, codes, s);
+  sums[0] = _mm512_fmadd_ps(w.at[0], product_source(x, s.part(0)), sums[0]);
+  sums[1] = _mm512_fmadd_ps(w.at[1], product_source(x + 16, s.part(1)), sums[1]);
+  sums[2] = _mm512_fmadd_ps(w.at[2], product_source(x + 32, s.part(2)), sums[2]);
+  sums[3] = _mm512_fmadd_ps(w.at[3], product_source(x + 48, s.part(3)), sums[3]);
+}
+template <class F, class T>
+OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
+  const product_decoder<F> with = decoder_of<F>();
+  __m512 sums[4] = {};
+  std::size_t i = 0;
+  for (; i + 64 <= n; i += 64) add_block(sums, with, codes + i, x + i, span64(64));
+  if (i < n) add_block(sums, with, codes + i, x + i, span64(n - i));
+  return _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
+}
+
+template <class F>
+OCTET_ROW_INLINE void axpy_block(__m512 a, const product_decoder<F>& with, const F* codes, float* y, span64 s) {
+  const floats64 w = floats_in_order(with, codes, s);
+  for (int k = 0; k < 4; ++k) {
+    float* out = y + 16 * k;
+    _mm512_mask_storeu_ps(out, s.part(k), _mm512_fmadd_ps(a, w.at[k], _mm512_maskz_loadu_ps(s.part(k), out)));
+  }
+}
+template <class F>
+OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {
+  const __m512 factor = _mm512_set1_ps(a);
+  const product_decoder<F> with = decoder_of<F>();
+  std::size_t i = 0;
+  for (; i + 64 <= n; i += 64) axpy_block(factor, with, codes + i, y + i, span64(64));
+  if (i < n) axpy_block(factor, with, codes + i, y + i, span64(n - i));
+}
+
 // -- The line-up ----------------------------------------------------------------------------------------------------
 
 OCTET_LOCAL bool runs_here() {
@@ -1223,6 +1442,9 @@ struct row {
   static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>,        &avx512::quantize_and_amax<F, T>,
                                                      &avx512::quantize_each<F, T>,   &avx512::dequantize<F, T>,
                                                      &avx512::dequantize_each<F, T>, &avx512::measure<F, T>};
+  template <class F, class T>
+  static constexpr product<F, T> products = {&avx512::arrange<T>, &avx512::multiply<F>, &avx512::dot<F, T>,
+                                             &avx512::axpy<F>};
 };
 
 #if OCTET_HAS_AVX512FP16

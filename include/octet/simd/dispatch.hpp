@@ -44,6 +44,11 @@ OCTET_LOCAL const scaled_conversion<F, T>& scaled_conversion_of(std::size_t row,
   static constexpr scaled_conversion<F, T> table[] = {Rows::template scales<F, T>...};
   return table[row];
 }
+template <class F, class T, class... Rows>
+OCTET_LOCAL const product<F, T>& product_of(std::size_t row, row_list<Rows...>) {
+  static constexpr product<F, T> table[] = {Rows::template products<F, T>...};
+  return table[row];
+}
 
 template <class... Rows>
 OCTET_LOCAL const char* name_of(std::size_t row, row_list<Rows...>) {
@@ -78,7 +83,8 @@ OCTET_LOCAL std::size_t row_in_use() {
 }
 
 // Uses this row, which must run here, in the whole program from now on; row_count (or any other number that is no row)
-// goes back to the best. Every row gives the same bytes. Not synchronised: pick before the threads start.
+// goes back to the best. Every row gives the same bytes, but for the last bits of sums (gemv.hpp). Not synchronised:
+// pick before the threads start.
 OCTET_HOST_INLINE void pick_row(std::size_t row) { tables::picked_row = row; }
 
 // The kernels in use.
@@ -93,6 +99,10 @@ OCTET_HOST_INLINE const reduction<T>& reduces() {
 template <class F, class T>
 OCTET_HOST_INLINE const scaled_conversion<F, T>& scales() {
   return tables::scaled_conversion_of<F, T>(row_in_use(), rows{});
+}
+template <class F, class T>
+OCTET_HOST_INLINE const product<F, T>& products() {
+  return tables::product_of<F, T>(row_in_use(), rows{});
 }
 
 }  // namespace simd

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "../granularity.hpp"
 #include "../scale.hpp"
 
 namespace octet {
@@ -52,6 +53,66 @@ struct scaled_conversion {
   // Adds elements first, first + 1, ... of a row.
   void (*measure)(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums);
 };
+
+// -- Products -------------------------------------------------------------------------------------------------------
+
+// Activations are arranged for `multiply` in blocks of so many floats; the end of a tile is padded with zeros.
+inline constexpr std::size_t product_block = 64;
+OCTET_HOST_INLINE constexpr std::size_t padded(std::size_t n) {
+  return (n + product_block - 1) / product_block * product_block;
+}
+
+// Codes [rows, cols], rows `stride` apart; the descale of element (r, c) is
+// descales[tiles.rows.tile(r) * tiles_a_row + tiles.cols.tile(c)]. cols > 0.
+template <class F>
+struct weights {
+  const F* codes;
+  std::size_t rows, cols, stride;
+  const descale* descales;
+  std::size_t tiles_a_row;
+  tiling tiles;
+};
+
+// The vectors [columns, ...] that weights are multiplied by, 1 to 8 of them, each 64-byte aligned and `stride` floats
+// apart: the columns of each tile arranged, one tile after the other.
+struct activations {
+  const float* x;
+  std::size_t stride, columns;
+};
+
+// Sums of products, in float; a NaN code makes its sum NaN.
+template <class F, class T>
+struct product {
+  // out: padded(n) floats, the values of x in the order this row of kernels reads them, then zeros.
+  void (*arrange)(const T* x, std::size_t n, float* out);
+  // y[m * y_stride + r] = the sum over c of descale * code(r, c) * x[m][c], added to y where `add`.
+  void (*multiply)(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add);
+  float (*dot)(const F* codes, const T* x, std::size_t n);
+  void (*axpy)(float a, const F* codes, float* y, std::size_t n);  // y += a * code
+};
+
+// Where memory is prefetched while rows of `cols` bytes, `stride` apart, are read in order, as offsets from the byte
+// being read. Far, into the second cache: the same column some rows later, at least 16 KiB of reading. Near, into the
+// first: the byte that is read 1 KiB later, in this row or in one of the next; that offset holds up to column
+// until(col). Past the last row there is nothing in particular, which a prefetch may name.
+struct read_ahead {
+  std::size_t far, near_here, near_next, wraps, cols;
+  OCTET_HOST_INLINE constexpr read_ahead(std::size_t width, std::size_t stride)
+      : far((16384 + width - 1) / width * stride),
+        near_here(1024 / width * stride + 1024 % width),
+        near_next(near_here + stride - width),
+        wraps(width - 1024 % width),
+        cols(width) {}
+  OCTET_HOST_INLINE constexpr std::size_t near(std::size_t col) const { return col < wraps ? near_here : near_next; }
+  OCTET_HOST_INLINE constexpr std::size_t until(std::size_t col) const { return col < wraps ? wraps : cols; }
+};
+
+OCTET_HOST_INLINE constexpr std::size_t least(std::size_t a, std::size_t b) { return b < a ? b : a; }
+
+// The address `offset` bytes after p, wherever that is.
+OCTET_HOST_INLINE const char* somewhere(const void* p, std::size_t offset) {
+  return reinterpret_cast<const char*>(reinterpret_cast<std::uintptr_t>(p) + offset);
+}
 
 // -- What the vector rows share -------------------------------------------------------------------------------------
 

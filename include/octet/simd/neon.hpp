@@ -649,6 +649,8 @@ struct row {
   static constexpr scaled_conversion<F, T> scales = {&neon::quantize<F, T>,        &neon::quantize_and_amax<F, T>,
                                                      &neon::quantize_each<F, T>,   &neon::dequantize<F, T>,
                                                      &neon::dequantize_each<F, T>, &neon::measure<F, T>};
+  template <class F, class T>
+  static constexpr product<F, T> products = scalar::row::products<F, T>;
 };
 
 }  // namespace neon

@@ -264,6 +264,75 @@ OCTET_LOCAL void measure(const T* in, const F* codes, std::size_t n, std::size_t
   }
 }
 
+// -- Products -------------------------------------------------------------------------------------------------------
+
+// Eight partial sums: element i goes to number i % 8.
+struct sums8 {
+  float at[8];
+  OCTET_HOST_INLINE constexpr sums8() : at() {}
+  OCTET_HOST_INLINE void add(const float* OCTET_RESTRICT values, const float* OCTET_RESTRICT x, std::size_t n) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      for (std::size_t k = 0; k < 8; ++k) at[k] += values[i + k] * x[i + k];
+    for (std::size_t k = 0; k < n - i; ++k) at[k] += values[i + k] * x[i + k];
+  }
+  OCTET_HOST_INLINE float total() const {
+    return ((at[0] + at[4]) + (at[1] + at[5])) + ((at[2] + at[6]) + (at[3] + at[7]));
+  }
+};
+
+template <class T>
+OCTET_LOCAL void arrange(const T* x, std::size_t n, float* out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = bit_cast<float>(load_float(x + i));
+  for (std::size_t i = n; i < padded(n); ++i) out[i] = 0;
+}
+
+// The codes are decoded in runs that stay in the cache, once for all columns.
+inline constexpr std::size_t decoded_at_once = 256;
+
+template <class F>
+OCTET_LOCAL void multiply(const weights<F>& w, const activations& x, float* y, std::size_t y_stride, bool add) {
+  float values[decoded_at_once];
+  for (std::size_t r = 0; r < w.rows; ++r) {
+    const F* codes = w.codes + r * w.stride;
+    const descale* d = w.descales + w.tiles.rows.tile(r) * w.tiles_a_row;
+    float totals[8] = {};
+    const float* at = x.x;
+    for (std::size_t tile = 0, c0 = 0, c1 = 0; c0 < w.cols; at += padded(c1 - c0), ++tile, c0 = c1) {
+      c1 = w.tiles.cols.end(tile, w.cols);
+      sums8 sums[8];
+      for (std::size_t c = c0; c < c1; c += decoded_at_once) {
+        const std::size_t n = c1 - c < decoded_at_once ? c1 - c : decoded_at_once;
+        scalar::decode(codes + c, values, n, false);
+        for (std::size_t m = 0; m < x.columns; ++m) sums[m].add(values, at + (c - c0) + m * x.stride, n);
+      }
+      for (std::size_t m = 0; m < x.columns; ++m) totals[m] += sums[m].total() * d[tile].value();
+    }
+    for (std::size_t m = 0; m < x.columns; ++m) {
+      float& out = y[m * y_stride + r];
+      out = add ? out + totals[m] : totals[m];
+    }
+  }
+}
+
+template <class F, class T>
+OCTET_LOCAL float dot(const F* codes, const T* x, std::size_t n) {
+  float values[decoded_at_once], wide[decoded_at_once];
+  sums8 sums;
+  for (std::size_t i = 0; i < n; i += decoded_at_once) {
+    const std::size_t count = n - i < decoded_at_once ? n - i : decoded_at_once;
+    scalar::decode(codes + i, values, count, false);
+    for (std::size_t k = 0; k < count; ++k) wide[k] = bit_cast<float>(load_float(x + i + k));
+    sums.add(values, wide, count);
+  }
+  return sums.total();
+}
+
+template <class F>
+OCTET_LOCAL void axpy(float a, const F* OCTET_RESTRICT codes, float* OCTET_RESTRICT y, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) y[i] += a * values_of<F, float>.values[codes[i].bits()];
+}
+
 // -- The line-up ----------------------------------------------------------------------------------------------------
 
 OCTET_LOCAL bool runs_here() { return true; }
@@ -279,6 +348,9 @@ struct row {
   static constexpr scaled_conversion<F, T> scales = {&scalar::quantize<F, T>,        &scalar::quantize_and_amax<F, T>,
                                                      &scalar::quantize_each<F, T>,   &scalar::dequantize<F, T>,
                                                      &scalar::dequantize_each<F, T>, &scalar::measure<F, T>};
+  template <class F, class T>
+  static constexpr product<F, T> products = {&scalar::arrange<T>, &scalar::multiply<F>, &scalar::dot<F, T>,
+                                             &scalar::axpy<F>};
 };
 
 }  // namespace scalar
