@@ -83,7 +83,7 @@ void read(const std::string& file, results& all) {
 
 // -- Markdown ---------------------------------------------------------------------------------------------------------
 
-std::string share(double of_limit) { return text("%.0f %%", 100 * of_limit); }
+std::string share(double of_limit) { return text(of_limit < 0.1 ? "%.1f %%" : "%.0f %%", 100 * of_limit); }
 std::string nanoseconds(double ns) { return text(ns < 0.1 ? "%.4f" : ns < 10 ? "%.3f" : "%.1f", ns); }
 
 std::string caption(const nlohmann::json& context) {
