@@ -14,7 +14,7 @@ macro(octet_dependency name target repository tag)
   endif()
 endmacro()
 
-if(OCTET_EXAMPLES OR OCTET_BENCH)
+if(OCTET_EXAMPLES OR OCTET_BENCH OR benchmark_FOUND)
   octet_dependency(CLI11 CLI11::CLI11 https://github.com/CLIUtils/CLI11 v2.4.2)
   octet_dependency(nlohmann_json nlohmann_json::nlohmann_json https://github.com/nlohmann/json v3.11.3)
 endif()

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <benchmark/benchmark.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -56,21 +56,28 @@ class limit {
   const char* name() const { return loop_->name; }
 };
 
+// Seconds of this thread on its processor: while other programs have it, this clock stands still.
+inline double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 // The seconds of so many calls.
 template <class Work>
 double seconds_of(std::int64_t calls, const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = now();
   for (std::int64_t i = 0; i < calls; ++i) {
     work();
     benchmark::ClobberMemory();
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
-// Calls that take about 100 microseconds: long against the clock's own time, short against the scheduler's.
+// Calls that take about 200 microseconds: long against the clock's own time, short against changes of the machine.
 template <class Work>
 std::int64_t calls_a_batch(const Work& work) {
-  constexpr double batch = 1e-4;
+  constexpr double batch = 2e-4;
   double one = seconds_of(1, work);  // cold
   if (one < batch) one = seconds_of(1, work);
   if (one < batch / 10) one = seconds_of(10, work) / 10;
