@@ -103,7 +103,7 @@ def measure(operation, size, drawn, all_contenders, clock):
 
 
 def overheads(octet, clock):
-    """What a call costs from Python, in nanoseconds: an empty C function, and a copy of one element by torch and NumPy."""
+    """What a call costs from Python, in nanoseconds."""
     import torch
 
     one, other = torch.zeros(1), torch.zeros(1)
@@ -117,6 +117,8 @@ def overheads(octet, clock):
 
 
 def first_value(file, key):
+    if not os.path.exists(file):
+        return platform.machine()
     with open(file) as lines:
         return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "?")
 
@@ -133,7 +135,7 @@ def describe(all_contenders, libraries):
         except metadata.PackageNotFoundError:
             pass
     return {
-        "machine": first_value("/proc/cpuinfo", "model name") if os.path.exists("/proc/cpuinfo") else platform.machine(),
+        "machine": first_value("/proc/cpuinfo", "model name"),
         "processors": os.cpu_count(),
         "row": row,
         "versions": versions,
@@ -151,14 +153,15 @@ def number(ns):
 def markdown(context, results, judged, calls, names):
     versions = ", ".join(f"{name} {version}" for name, version in context["versions"].items())
     text = [
-        f"{context['machine']}, {context['processors']} processors, Octet's row {context['row']}; {versions}; Python "
-        f"{context['python']}; one thread, its processor time; nice {context['nice']}; load average {context['load_average']:.1f}; "
-        f"{context['date']}.",
+        f"{context['machine']}, {context['processors']} processors, Octet's row {context['row']}; {versions}; "
+        f"Python {context['python']}; one thread, its processor time; nice {context['nice']}; "
+        f"load average {context['load_average']:.1f}; {context['date']}.",
         "",
     ]
     sizes = list(dict.fromkeys(r["size"] for r in results))
     for size in sizes:
-        text += [f"| {size}: ns an element (times Octet's) | " + " | ".join(names) + " |", "|---" + "|--:" * len(names) + "|"]
+        text.append(f"| {size}: ns an element (times Octet's) | " + " | ".join(names) + " |")
+        text.append("|---" + "|--:" * len(names) + "|")
         for r in results:
             if r["size"] != size:
                 continue
@@ -179,7 +182,8 @@ def markdown(context, results, judged, calls, names):
         if count
     ]
     text.append("`*` has other bytes than Octet, NaN aside: " + ("; ".join(wrong) if wrong else "none has") + ".")
-    text.append("A call from Python costs " + "; ".join(f"{name}: {ns:.0f} ns" for name, ns in calls.items()) + ". It is in the times above.")
+    prices = "; ".join(f"{name} {ns:.0f} ns" for name, ns in calls.items())
+    text += ["", f"What a call from Python costs, and the times above hold: {prices}.", ""]
     fastest = []
     for r in results:
         way = r["contenders"].get("torch", {}).get("way")

@@ -1,4 +1,4 @@
-# PyTorch on the CPU: the saturating cast and dynamic quantization, eager and compiled, each way an expert might write it.
+# PyTorch on the CPU: saturating casts and dynamic quantization, eager and compiled, each way an expert might write it.
 # SPDX-License-Identifier: MIT
 import signal
 

@@ -17,9 +17,9 @@ struct arrays {
   float* aside;
 };
 
-// n values of In, as many of Out, and so many floats aside, each from the beginning of a line (a page where all of it is
-// larger than a page). Out and aside are not set. Arrays of an earlier call end: there is one region for all. Asked for
-// the same input again, it finds it filled.
+// n values of In, as many of Out, and so many floats aside, each from the beginning of a line (of a page where they are
+// many). Out and aside are not set. There is one region for all, so arrays of an earlier call end. Asked for the same
+// input again, it finds it filled.
 template <class In, class Out>
 arrays<In, Out> lay_out(std::size_t n, const distribution& values = normal, std::size_t floats_aside = 0) {
   static region memory;

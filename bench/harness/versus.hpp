@@ -103,8 +103,8 @@ inline limit strongest(const traffic& t) {
   return limit(*best, t);
 }
 
-// How many calls make a batch. Found when a benchmark runs first and kept, since Google Benchmark wants every repetition
-// to count the same iterations.
+// How many calls make a batch. Found when a benchmark runs first and kept, since Google Benchmark wants every
+// repetition to count the same iterations.
 struct batch_sizes {
   std::int64_t work = 0, limit = 0;
 };
