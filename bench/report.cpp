@@ -162,15 +162,15 @@ std::string svg(const results& all) {
   };
 
   lab::panel encode, decode, amax, quantize;
-  encode.title = "encode";
-  decode.title = "decode";
+  encode.title = "encode to e4m3 (dashed: e5m2)";
+  decode.title = "decode from e4m3 (dashed: e5m2)";
   amax.title = "amax";
   quantize.title = "quantize to e4m3, per token (dashed: per tensor)";
   for (const kind& type : types) {
     const std::string name = type.name;
     for (const std::string format : {"e4m3", "e5m2"}) {
       const bool dashed = format == "e5m2";
-      encode.curves.push_back(curve(name + ", " + format, type, dashed, "encode/" + name + "/" + format));
+      encode.curves.push_back(curve(dashed ? format : name, type, dashed, "encode/" + name + "/" + format));
       decode.curves.push_back(curve("", type, dashed, "decode/" + format + "/" + name));
     }
     amax.curves.push_back(curve("", type, false, "amax/" + name));

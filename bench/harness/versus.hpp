@@ -115,23 +115,21 @@ struct run {
   batch_sizes& batch;
 };
 
-// Runs `work`, which handles so many elements a call, and its limit (one loop, or several one after the other) in turn,
-// in batches. Google Benchmark is told the time of the work alone, of which it takes the mean; the counters are medians
+// Runs `work`, which handles so many elements a call, and its limit (one loop, or several one after the other, the last
+// of which moves every array) in turn, in batches. Google Benchmark is told the time of the work alone, of which it takes the mean; the counters are medians
 // over the batches:
 //   ns                 nanoseconds an element
 //   limit_ns           the same of the limit
 //   of_limit           limit_ns / ns, of neighbours: 1 is as fast as the machine moves the bytes
-//   bytes              what a call must read and write
+//   bytes              of the arrays, each once
 //   bytes_per_second   by `ns`
 template <class Work>
 void against_limit(const run& r, std::size_t elements, const std::vector<traffic>& moved, const Work& work) {
   std::vector<limit> loops;
   std::string names;
-  std::size_t bytes = 0;
   for (const traffic& t : moved) {
     loops.push_back(strongest(t));
     names += (names.empty() ? "limit: " : " + ") + std::string(loops.back().name());
-    bytes += t.read + t.written;
   }
   const auto reach_limit = [&loops] {
     for (const limit& loop : loops) loop();
@@ -150,11 +148,12 @@ void against_limit(const run& r, std::size_t elements, const std::vector<traffic
     limit_ns.push_back(1e9 * limit_seconds / static_cast<double>(limit_calls) / static_cast<double>(elements));
     of_limit.push_back(limit_ns.back() / ns.back());
   }
+  const double bytes = static_cast<double>(moved.back().read + moved.back().written);
   state.counters["ns"] = median(ns);
   state.counters["limit_ns"] = median(limit_ns);
   state.counters["of_limit"] = median(of_limit);
-  state.counters["bytes"] = static_cast<double>(bytes);
-  state.counters["bytes_per_second"] = 1e9 * static_cast<double>(bytes) / static_cast<double>(elements) / median(ns);
+  state.counters["bytes"] = bytes;
+  state.counters["bytes_per_second"] = 1e9 * bytes / static_cast<double>(elements) / median(ns);
   state.SetLabel(names);
 }
 
