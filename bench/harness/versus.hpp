@@ -116,8 +116,8 @@ struct run {
 };
 
 // Runs `work`, which handles so many elements a call, and its limit (one loop, or several one after the other, the last
-// of which moves every array) in turn, in batches. Google Benchmark is told the time of the work alone, of which it takes the mean; the counters are medians
-// over the batches:
+// of which moves every array) in turn, in batches. Google Benchmark is told the time of the work alone, of which it
+// takes the mean; the counters are medians over the batches:
 //   ns                 nanoseconds an element
 //   limit_ns           the same of the limit
 //   of_limit           limit_ns / ns, of neighbours: 1 is as fast as the machine moves the bytes
