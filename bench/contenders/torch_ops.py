@@ -111,8 +111,11 @@ class Eager:
                     yield way, tensor if shared else in_pieces(step, a.rows, rows_at_once)
 
     def in_both_sizes(self, a, shared):
-        for rows in sorted({a.rows, min(a.rows, max(1, PIECE // a.cols))}):
-            yield from self.quantize(a, rows, shared)
+        """The whole matrix at once, and few rows at a time; of a large one only the latter, which is then faster."""
+        rows = min(a.rows, max(1, PIECE // a.cols))
+        yield from self.quantize(a, rows, shared)
+        if rows < a.rows and a.count < 64 * PIECE:
+            yield from self.quantize(a, a.rows, shared)
 
     def per_token(self, a):
         return self.in_both_sizes(a, shared=False)
