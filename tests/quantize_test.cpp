@@ -402,16 +402,12 @@ TEST_CASE("Every row scales, restores and measures any values by any descale as 
   row_comparison<octet::e4m3, octet::float16>(2, results);
   row_comparison<octet::e4m3, octet::bfloat16>(3, results);
   row_comparison<octet::e5m2, float>(4, results);
-  row_comparison<octet::e5m2, octet::float16>(5, results);
   row_comparison<octet::e5m2, octet::bfloat16>(6, results);
   row_comparison<octet::e4m3fnuz, octet::float16>(7, results);
   row_comparison<octet::e5m2fnuz, octet::bfloat16>(8, results);
   row_comparison<octet::e2m1, octet::bfloat16>(9, results);
-  row_comparison<octet::e4m3b11fnuz, float>(10, results);
-  row_comparison<octet::p3109_p3, octet::float16>(11, results);
   row_comparison<octet::p3109_p4, float>(12, results);
   row_comparison<octet::fp8<6, 1>, float>(13, results);
-  row_comparison<octet::fp8<4, 3, octet::encoding::fn, 80>, octet::bfloat16>(14, results);
   CAPTURE(results.first);
   CHECK(results.differences == 0);
   CHECK(results.compared > 1000000);
