@@ -521,10 +521,12 @@ OCTET_ROW_INLINE __mmask64 nan_lanes(__m512i v) {
   if constexpr (!F::has_nan)
     return 0;
   else if constexpr (F::has_negative_zero)
-    return _mm512_cmpgt_epu8_mask(_mm512_and_si512(v, _mm512_set1_epi8(0x7F)),
+    return _mm512_cmpgt_epu8_mask(_mm512_and_si512(v, _mm512_set1_epi8(F::magnitude_mask)),
                                   _mm512_set1_epi8(static_cast<char>(F::infinity_code)));
   else
-    return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(static_cast<char>(F::sign_mask)));
+    return _mm512_cmpeq_epi8_mask(
+        _mm512_and_si512(v, _mm512_set1_epi8(static_cast<char>(F::magnitude_mask | F::sign_mask))),
+        _mm512_set1_epi8(static_cast<char>(F::sign_mask)));
 }
 
 // Whether 64 low bytes are enough, the codes from 64 on having those of the codes from 32 to 63: all of a code but the

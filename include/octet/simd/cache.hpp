@@ -11,8 +11,8 @@ namespace octet {
 inline namespace v0 {
 namespace simd {
 
-// Bytes of the largest cache, by cpuid (leaf 4 of Intel, 8000001D of AMD: ways x partitions x line x sets); 32 MiB where
-// it does not say.
+// Bytes of the largest cache, by cpuid (leaf 4 of Intel, 8000001D of AMD: ways x partitions x line x sets); 32 MiB
+// where it does not say.
 OCTET_LOCAL std::size_t largest_cache() {
   std::size_t largest = 0;
 #if OCTET_X86_64
