@@ -122,8 +122,8 @@ OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::siz
   }
 }
 
-// Calls visit.run(tile, next) for every tile of a tiling one row high, in the order of memory; after the last tile comes
-// an empty one.
+// Calls visit.run(tile, next) for every tile of a tiling one row high, in the order of memory; after the last tile
+// comes an empty one.
 template <class Visitor>
 OCTET_HOST_INLINE void for_each_run(const tiling& t, std::size_t rows, std::size_t cols, Visitor& visit) {
   block b{0, 0, 1, 0, t.cols.end(0, cols)};

@@ -61,8 +61,8 @@ OCTET_ROW_INLINE bool any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0
 //   quick<Streams>(i)  values i to i + 31; true if none of them needed more care than this takes
 //   careful(i)  the same, whatever the values are
 // After values that need care (NaN, or what overflows) a walk stays careful for a while: a branch that goes one way for
-// long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their own,
-// so that each is compiled once and none has another's code in the way of its registers.
+// long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their
+// own, so that each is compiled once and none has another's code in the way of its registers.
 inline constexpr std::size_t careful_for = 4096;
 
 // Blocks from i on; returns the first that needs care, or where less than a block is left.
@@ -168,8 +168,8 @@ OCTET_ROW_INLINE __m256i round8(__m256i a) {
   return _mm256_and_si256(_mm256_add_epi32(sum, _mm256_srli_epi32(power, up)), _mm256_set1_epi32(0x7F));
 }
 
-// What the values are scaled by before they are rounded: nothing. `limit`: magnitudes above it (as bits) overflow or are
-// NaN; `most`: the magnitude that those which saturate come down to.
+// What the values are scaled by before they are rounded: nothing. `limit`: magnitudes above it (as bits) overflow or
+// are NaN; `most`: the magnitude that those which saturate come down to.
 template <class F>
 struct as_they_are {
   OCTET_ROW_INLINE __m256i limit() const {
@@ -352,8 +352,9 @@ OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool strea
 
 // -- Decoding -------------------------------------------------------------------------------------------------------
 
-// A code's magnitude, moved up beside the mantissa of a bfloat16 (the upper half of a float) or of a half, is the value's
-// bits but for the exponent's bias, if both are normal. A subnormal's bits come from a table, as what is added to that.
+// A code's magnitude, moved up beside the mantissa of a bfloat16 (the upper half of a float) or of a half, is the
+// value's bits but for the exponent's bias, if both are normal. A subnormal's bits come from a table, as what is added
+// to that.
 template <class F, class T>
 struct decode_words {
   using Word = std::conditional_t<is_float16<T>, float16, bfloat16>;
@@ -592,9 +593,9 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
 
 // The floats nearest to x / d, given d and r, the float nearest to 1 / d. With q = x r, off by at most two units of the
-// last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem 1),
-// where all of it is normal and rounds to nearest even. The empty statement hides from a compiler that may rearrange
-// sums where q comes from.
+// last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem
+// 1), where all of it is normal and rounds to nearest even. The empty statement hides from a compiler that may
+// rearrange sums where q comes from.
 OCTET_ROW_INLINE __m256 corrected(__m256 q, __m256 x, __m256 d, __m256 r) {
   __asm__("" : "+x"(q));
   return _mm256_fmadd_ps(_mm256_fnmadd_ps(q, d, x), r, q);
@@ -777,8 +778,8 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
     quantize_each_all<F, false>(in, out, n, s);
 }
 
-// The products of 8 decoded values c with descales (for 16 bits moderate ones) as floats that store_narrow rounds no more,
-// or, to float16, rounds rightly; where additions round to nearest.
+// The products of 8 decoded values c with descales (for 16 bits moderate ones) as floats that store_narrow rounds no
+// more, or, to float16, rounds rightly; where additions round to nearest.
 //
 // To bfloat16: p is c d rounded to float, which may reach the power of two above, and 2^e the power of two at or below
 // it. A fused multiply-add to A = 2^(e + 16), whose spacing is 2^(e - 7), rounds c d itself to the bfloat16 spacing of

@@ -141,8 +141,8 @@ OCTET_ROW_INLINE void store_floats(float* out, const floats64& x) {
 //   quick<Streams>(i)  values i to i + 63; true if none of them needed more care than this takes
 //   careful(i, span)   those of them within the span, whatever the values are
 // After values that need care (NaN for the most part) a walk stays careful for a while: a branch that goes one way for
-// long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their own,
-// so that each is compiled once and none has another's code in the way of its registers.
+// long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their
+// own, so that each is compiled once and none has another's code in the way of its registers.
 inline constexpr std::size_t careful_for = 4096;
 
 // Blocks from i on; returns the first that needs care, or where less than a block is left.
@@ -721,14 +721,14 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 // -- Scaled conversion ----------------------------------------------------------------------------------------------
 
 // The float nearest to x / d, given d and r, the float nearest to 1 / d. With q = x r, off by at most two units of the
-// last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem 1),
-// where all of it is normal.
+// last place, x - q d is exact in a fused multiply-add and q + (x - q d) r rounds correctly (Markstein 1990, theorem
+// 1), where all of it is normal.
 OCTET_ROW_INLINE __m512 corrected(__m512 q, __m512 x, __m512 d, __m512 r) {
   return _mm512_fmadd_round_ps(_mm512_fnmadd_round_ps(q, d, x, nearest), r, q, nearest);
 }
 
-// x / d, or x r, for a moderate d and r (is_moderate). The magnitude of x is first brought between 2^-70 and largest * d:
-// a smaller one is far below half a unit, one from there on saturates, so the codes stay the same, and every step is
+// x / d, or x r, for a moderate d and r (is_moderate). The magnitude of x is first brought between 2^-70 and largest *
+// d: a smaller one is far below half a unit, one from there on saturates, so the codes stay the same, and every step is
 // normal. NaN is taken care of by its x.
 template <class F, bool Divides>
 struct moderate_scale {
@@ -1058,12 +1058,12 @@ OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale
   }
 }
 
-// The double nearest to a / b; a is 0 or has 26 bits, b 24. With y = (1 + e + e^2) / b, e from an estimate of 1 / b that
-// is good to 2^-14, y b is 1 to within 2^-41, and q = a y is a / b to within as much. a - q b is a multiple of the
-// product of the last places of q and b, and less than 2^38 times that, so it is exact in a fused multiply-add; and
-// q + (a - q b) y, before it is rounded, is a / b to within 2^-81. A midpoint of doubles has 54 bits, so it is no
-// quotient of these: its product with b, 78 bits at most, differs from a by a unit or more of its last place, 2^-78 of
-// a. So nothing is rounded to the other side.
+// The double nearest to a / b; a is 0 or has 26 bits, b 24. With y = (1 + e + e^2) / b, e from an estimate of 1 / b
+// that is good to 2^-14, y b is 1 to within 2^-41, and q = a y is a / b to within as much. a - q b is a multiple of the
+// product of the last places of q and b, and less than 2^38 times that, so it is exact in a fused multiply-add; and q +
+// (a - q b) y, before it is rounded, is a / b to within 2^-81. A midpoint of doubles has 54 bits, so it is no quotient
+// of these: its product with b, 78 bits at most, differs from a by a unit or more of its last place, 2^-78 of a. So
+// nothing is rounded to the other side.
 OCTET_ROW_INLINE __m512d quotient8(__m512d a, __m512d b) {
   const __m512d estimate = _mm512_rcp14_pd(b), one = _mm512_set1_pd(1);
   const __m512d e = _mm512_fnmadd_round_pd(estimate, b, one, nearest);

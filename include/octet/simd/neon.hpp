@@ -145,8 +145,8 @@ OCTET_ROW_INLINE source16 load_source16(const T* x) {
 // -- Encoding -------------------------------------------------------------------------------------------------------
 
 // The codes of 4 magnitudes as scalar::nearest_code has them, but without an upper end, in the lower halves of words.
-// Let m be the power of two at or below |x|, but at least the format's least normal value; M the mantissa bits; and
-// A = m 2^(23 - M). |x| + A, one fused operation, is |x| rounded to the format's spacing, which is the sum's last place.
+// Let m be the power of two at or below |x|, but at least the format's least normal value; M the mantissa bits; and A =
+// m 2^(23 - M). |x| + A, one fused operation, is |x| rounded to the format's spacing, which is the sum's last place.
 // A's mantissa is not zero but an even number below 2^16, minus what the least exponent adds to the code, least >> up;
 // so the lower half of the sum, plus m >> up, is the code (below 2^16, and above the largest where |x| is too large).
 // Where A is beyond the largest float, |x| is at least 2^(105 + M) or infinite, and the sum is infinite: its lower half
