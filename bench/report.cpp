@@ -26,6 +26,7 @@ using lab::text;
 
 struct result {
   double ns, of_limit, bytes, bytes_per_second;
+  double ms = 0, times_bfloat16 = 0, times_float = 0;  // of products; 0: not reported
 };
 
 // A benchmark at the three levels; those where it was not run are missing.
@@ -71,13 +72,17 @@ void read(const std::string& file, results& all) {
     if (counters.count(name) == 0) names.push_back(name);
     for (const char* counter : {"ns", "of_limit", "bytes", "bytes_per_second"})
       counters[name][counter].push_back(run.at(counter));
+    for (const char* counter : {"ms", "times_bfloat16", "times_float"})
+      counters[name][counter].push_back(run.value(counter, 0.0));
   }
   for (const std::string& full : names) {
     const auto [name, level] = split(full);
     if (all.benchmarks.count(name) == 0) all.order.push_back(name);
     auto& c = counters[full];
-    all.benchmarks[name][level] = {harness::median(c["ns"]), harness::median(c["of_limit"]),
-                                   harness::median(c["bytes"]), harness::median(c["bytes_per_second"])};
+    all.benchmarks[name][level] = {harness::median(c["ns"]),         harness::median(c["of_limit"]),
+                                   harness::median(c["bytes"]),      harness::median(c["bytes_per_second"]),
+                                   harness::median(c["ms"]),         harness::median(c["times_bfloat16"]),
+                                   harness::median(c["times_float"])};
   }
 }
 
@@ -134,6 +139,25 @@ std::string table_of_siblings(const results& all, const std::string& verb) {
   return "| ns an element, in L2 | L2 | of limit | times E4M3's |\n|---|--:|--:|--:|\n" + rows + "\n";
 }
 
+// Products by so many threads, against those with bfloat16 and float weights.
+std::string table_of_products(const results& all, int threads) {
+  const std::string part = text("/threads:%d", threads);
+  const auto times = [](double ratio) { return ratio == 0 ? std::string(" |") : text(" %.2f |", ratio); };
+  std::string rows;
+  for (const std::string& name : all.order) {
+    const std::size_t at = name.find(part);
+    const result* r = all.at(name, "MEM");
+    if (at == std::string::npos || r == nullptr) continue;
+    rows += "| `" + name.substr(0, at) + name.substr(at + part.size()) + "` |" + text(" %.2f |", r->ms) +
+            text(" %.1f | ", r->bytes_per_second / 1e9) + share(r->of_limit) + " |" + times(r->times_bfloat16) +
+            times(r->times_float) + "\n";
+  }
+  if (rows.empty()) return "";
+  return text("| ms a matrix, %d thread%s", threads, threads == 1 ? "" : "s") +
+         " | ms | GB/s | of limit | times bfloat16's speed | times float's speed |\n|---|--:|--:|--:|--:|--:|\n" +
+         rows + "\n";
+}
+
 std::string markdown(const results& all) {
   std::string s = caption(all.context) + "\n";
   std::vector<std::string> verbs;
@@ -141,7 +165,11 @@ std::string markdown(const results& all) {
     const std::string verb = name.substr(0, name.find('/'));
     if (std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) verbs.push_back(verb);
   }
-  for (const std::string& verb : verbs) s += table_of_levels(all, verb) + table_of_siblings(all, verb);
+  for (const std::string& verb : verbs)
+    if (verb == "gemv")
+      s += table_of_products(all, 1) + table_of_products(all, 2);
+    else
+      s += table_of_levels(all, verb) + table_of_siblings(all, verb);
   s.erase(s.find_last_not_of('\n') + 1);
   return s + "\n";
 }
