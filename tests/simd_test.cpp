@@ -1,10 +1,11 @@
 // The table of rows: there is always one that runs, and every row that runs here gives the bytes of the scalar row.
 // SPDX-License-Identifier: MIT
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
-#include "octet/bulk.hpp"
+#include "octet/quantize.hpp"
 #include "oracle.hpp"
 
 namespace simd = octet::simd;
@@ -36,4 +37,69 @@ TEST_CASE("Every row gives the same bytes, and a row can be picked") {
   }
   simd::pick_row(simd::row_count);
   CHECK(simd::row_runs_here(simd::row_in_use()));
+}
+
+// Work that is larger than the last-level cache goes along several pages at once and stores past the cache.
+template <class F, class T>
+void compare_past_the_cache(std::uint64_t seed) {
+  oracle::random random(seed);
+  using bits = octet::exact::bits_of<T>;
+  constexpr std::size_t most = 70001;  // several rounds of pages, and no multiple of anything
+  std::vector<T> x(most), y(most + 70), y_wanted(most + 70);
+  std::vector<F> q(most + 70), q_wanted(most + 70);
+  for (std::size_t i = 0; i < most; ++i) {
+    const auto any = static_cast<bits>(random());
+    x[i] = octet::float_traits<T>::from_bits(i % 5 == 0 ? any
+                                                        : static_cast<bits>(any & ~(bits{3} << (8 * sizeof(T) - 3))));
+  }
+  const octet::group_scale s = octet::scale_of(octet::descale(0.0123f), octet::scaling::divide);
+  const auto& scalar = simd::scalar::row::scales<F, T>;
+  for (std::size_t row = 0; row + 1 < simd::row_count; ++row) {
+    if (!simd::row_runs_here(row)) continue;
+    simd::pick_row(row);
+    CAPTURE(simd::row_name(row));
+    for (const std::size_t offset : {0u, 1u, 63u}) {
+      for (const std::size_t n : {most, std::size_t{40960}, std::size_t{100}}) {
+        const auto expect = [&](const auto& got, const auto& wanted) {
+          CHECK(std::memcmp(got.data(), wanted.data(), got.size() * sizeof(got[0])) == 0);
+        };
+        const auto clear = [&] {
+          for (auto* codes : {&q, &q_wanted}) codes->assign(codes->size(), F::from_bits(1));
+          for (auto* values : {&y, &y_wanted}) values->assign(values->size(), T(1.0f));
+        };
+        for (const octet::overflow o : {octet::overflow::saturate, octet::overflow::nonfinite}) {
+          clear();
+          simd::converts<F, T>().encode(x.data(), q.data() + offset, n, o, true);
+          simd::scalar::encode(x.data(), q_wanted.data() + offset, n, o, false);
+          expect(q, q_wanted);
+          simd::converts<F, T>().decode(q.data() + offset, y.data() + offset, n, true);
+          simd::scalar::decode(q.data() + offset, y_wanted.data() + offset, n, false);
+          expect(y, y_wanted);
+        }
+        clear();
+        simd::scales<F, T>().quantize(x.data(), q.data() + offset, n, s, true);
+        scalar.quantize(x.data(), q_wanted.data() + offset, n, s, false);
+        expect(q, q_wanted);
+        const bits largest =
+            simd::scales<F, T>().quantize_and_amax(x.data(), q.data() + offset, n, s, x.data(), n, true);
+        expect(q, q_wanted);
+        CHECK(largest == simd::scalar::amax(x.data(), n, false));
+        CHECK(largest == simd::reduces<T>().amax(x.data(), n, true));
+        std::size_t not_finite = 1, not_finite_wanted = 1;
+        const bits finite = simd::reduces<T>().finite_amax(x.data(), n, not_finite);
+        CHECK(finite == simd::scalar::finite_amax(x.data(), n, not_finite_wanted));
+        CHECK(not_finite == not_finite_wanted);
+        simd::scales<F, T>().dequantize(q.data() + offset, y.data() + offset, n, s.stored, true);
+        scalar.dequantize(q.data() + offset, y_wanted.data() + offset, n, s.stored, false);
+        expect(y, y_wanted);
+      }
+    }
+  }
+  simd::pick_row(simd::row_count);
+}
+
+TEST_CASE("Work past the cache gives the same bytes, wherever it begins and ends") {
+  compare_past_the_cache<octet::e4m3, float>(1);
+  compare_past_the_cache<octet::e5m2, octet::bfloat16>(2);
+  compare_past_the_cache<octet::e4m3, octet::float16>(3);
 }

@@ -70,34 +70,13 @@ namespace detail {
 template <class T>
 using amax_type = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// The largest finite magnitude of some values, and what else there is.
+// A magnitude by its bits: a number, infinity, or NaN without its payload.
 template <class T>
-struct magnitudes {
-  amax_type<T> finite = 0;
-  std::size_t not_finite = 0;  // NaN and infinities
-  bool has_nan = false;
-  OCTET_INLINE constexpr magnitudes() {}
-
-  // With NaN and infinity as they are: NaN if there is one, else infinity.
-  OCTET_HOST_INLINE amax_type<T> propagated() const {
-    using S = float_traits<amax_type<T>>;
-    return not_finite == 0 ? finite : S::from_bits(has_nan ? S::sign_mask - 1 : S::infinity);
-  }
-
-  OCTET_HOST_INLINE void add(const T* in, std::size_t n) {
-    using S = float_traits<T>;
-    typename S::bits_type largest = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto a = static_cast<typename S::bits_type>(S::to_bits(in[i]) & (S::sign_mask - 1));
-      not_finite += a >= S::infinity;
-      has_nan = has_nan || a > S::infinity;
-      if (a < S::infinity && a > largest) largest = a;
-    }
-    const amax_type<T> found = to_source(S::from_bits(largest));
-    using A = float_traits<amax_type<T>>;
-    if (A::to_bits(found) > A::to_bits(finite)) finite = found;
-  }
-};
+OCTET_INLINE constexpr amax_type<T> magnitude_of(exact::bits_of<T> a) {
+  using A = float_traits<amax_type<T>>;
+  if (a > float_traits<T>::infinity) return A::from_bits(A::sign_mask - 1);
+  return to_source(float_traits<T>::from_bits(a));
+}
 
 [[noreturn]] OCTET_COLD void reject(const char* where, std::size_t count) {
   fail(where, "the input has", count, "values that are NaN or infinite; allowed are", 0);
@@ -113,11 +92,11 @@ template <class T, std::enable_if_t<is_float_v<T>, int> = 0>
   using S = float_traits<T>;
   detail::require_pointer("amax", "input", in, n, "values");
   const auto largest = n == 0 ? typename S::bits_type{0} : simd::reduces<T>().amax(in, n, simd::streams(n * sizeof(T)));
-  if (largest < S::infinity) return detail::to_source(S::from_bits(largest));
-  detail::magnitudes<T> m;
-  m.add(in, n);
-  if (policy == nonfinite::reject) detail::reject("amax", m.not_finite);
-  return policy == nonfinite::ignore ? m.finite : m.propagated();
+  if (largest < S::infinity || policy == nonfinite::propagate) return detail::magnitude_of<T>(largest);
+  std::size_t not_finite = 0;
+  const auto finite = simd::reduces<T>().finite_amax(in, n, not_finite);
+  if (policy == nonfinite::reject) detail::reject("amax", not_finite);
+  return detail::magnitude_of<T>(finite);
 }
 
 // -- Contiguous ranges: std::vector, std::array, std::span, C arrays, anything with data() and size() ---------------

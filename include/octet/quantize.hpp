@@ -165,11 +165,13 @@ struct quantize_found {
 
   // The scale of a tile from the bits of its largest magnitude; NaN and infinity take a second look.
   OCTET_HOST_INLINE group_scale scale_from(exact::bits_of<T> largest, const block& b) {
-    if (largest < float_traits<T>::infinity) return scale_of<F>(to_source(float_traits<T>::from_bits(largest)), rule);
-    magnitudes<T> m;
-    for (std::size_t r = b.r0; r < b.r1; ++r) m.add(encode.in.row(r) + b.c0, b.width());
-    not_finite += m.not_finite;
-    return scale_of<F>(rule.on_nonfinite == nonfinite::ignore ? m.finite : m.propagated(), rule);
+    if (largest < float_traits<T>::infinity) return scale_of<F>(magnitude_of<T>(largest), rule);
+    exact::bits_of<T> finite = 0;
+    for (std::size_t r = b.r0; r < b.r1; ++r) {
+      const exact::bits_of<T> row = kernels.finite_amax(encode.in.row(r) + b.c0, b.width(), not_finite);
+      finite = row > finite ? row : finite;
+    }
+    return scale_of<F>(magnitude_of<T>(rule.on_nonfinite == nonfinite::ignore ? finite : largest), rule);
   }
 
   OCTET_HOST_INLINE void tile(const block& b) {
@@ -241,10 +243,11 @@ struct dequantize_tiles {
 // nonfinite::reject, before anything is written.
 template <class T>
 OCTET_HOST_INLINE void require_finite(const char* where, const matrix_view<const T>& in) {
-  magnitudes<T> m;
+  std::size_t not_finite = 0;
   for (std::size_t r = 0; r < in.rows && in.cols != 0; ++r)
-    if (simd::reduces<T>().amax(in.row(r), in.cols, false) >= float_traits<T>::infinity) m.add(in.row(r), in.cols);
-  if (m.not_finite != 0) reject(where, m.not_finite);
+    if (simd::reduces<T>().amax(in.row(r), in.cols, false) >= float_traits<T>::infinity)
+      simd::reduces<T>().finite_amax(in.row(r), in.cols, not_finite);
+  if (not_finite != 0) reject(where, not_finite);
 }
 
 }  // namespace detail

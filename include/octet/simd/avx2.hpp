@@ -57,9 +57,9 @@ OCTET_ROW_INLINE bool any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0
 // -- Walks ----------------------------------------------------------------------------------------------------------
 
 // A kernel writes 32 results from 32 values at a time:
-//   in, out            where they are
-//   quick<Streams>(i)  values i to i + 31; true if none of them needed more care than this takes
-//   careful(i)  the same, whatever the values are
+//   in, out              where they are
+//   quick(i)             values i to i + 31; true if none of them needed more care than this takes
+//   careful<Streams>(i)  the same, whatever the values are; with Streams past the cache
 // After values that need care (NaN, or what overflows) a walk stays careful for a while: a branch that goes one way for
 // long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their
 // own, so that each is compiled once and none has another's code in the way of its registers.
@@ -69,25 +69,25 @@ inline constexpr std::size_t careful_for = 4096;
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t n) {
   for (; n - i >= 32; i += 32)
-    if (!k.template quick<false>(i)) break;
+    if (!k.quick(i)) break;
   return i;
 }
 template <class Kernel>
 OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
-  for (; n - i >= 32; i += 32) k.careful(i);
+  for (; n - i >= 32; i += 32) k.template careful<false>(i);
 }
 
 // A run that is no multiple of 32 ends with a block that overlaps the one before: input and output are apart, so the
 // same bytes are written twice. A run shorter than a block goes through a buffer.
 template <class Kernel>
 OCTET_ROW_LOOP void last_run(const Kernel& k, std::size_t n) {
-  if (n >= 32) return k.careful(n - 32);
+  if (n >= 32) return k.template careful<false>(n - 32);
   alignas(32) unsigned char values[32 * sizeof(*k.in)] = {}, results[32 * sizeof(*k.out)];
   std::memcpy(values, k.in, n * sizeof(*k.in));
   Kernel block = k;
   block.in = reinterpret_cast<decltype(k.in)>(values);
   block.out = reinterpret_cast<decltype(k.out)>(results);
-  block.careful(0);
+  block.template careful<false>(0);
   std::memcpy(k.out, results, n * sizeof(*k.out));
 }
 
@@ -105,8 +105,8 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
 }
 
 // Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
-// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. The results must lie
-// on a 64-byte boundary. Returns where a round of pages needs care, or where less than a round is left.
+// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. Memory takes longer
+// than the care. The results must lie on a 64-byte boundary. Returns where less than a round of pages is left.
 template <class Kernel>
 struct pages {
   static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
@@ -116,35 +116,25 @@ struct pages {
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
-  bool good = true;
-  for (; n - i >= P::round; i += P::round) {
+  for (; n - i >= P::round; i += P::round)
     for (std::size_t at = i; at < i + P::page; at += 64)
       for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
         prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
-        good = k.template quick<true>(stream) && good;
-        good = k.template quick<true>(stream + 32) && good;
+        k.template careful<true>(stream);
+        k.template careful<true>(stream + 32);
       }
-    if (!good) break;
-  }
   _mm_sfence();
   return i;
 }
 
 template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
-  constexpr std::size_t round = pages<Kernel>::round;
   std::size_t i = 0;
   const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
   if (streams && before % sizeof(*k.out) == 0 && n >= 64) {
     i = before / sizeof(*k.out);
     careful_run(k, 0, 64);
-    while (n - i >= round) {
-      i = page_run(k, i, n);
-      if (n - i < round) break;
-      const std::size_t end = i + (n - i < 8 * round ? round : 8 * round);
-      careful_run(k, i, end);
-      i = end;
-    }
+    i = page_run(k, i, n);
   }
   walk_from(k, i, n);
 }
@@ -278,12 +268,12 @@ struct encoding {
   OCTET_ROW_INLINE __m256i codes(const words32& a, __m256i signs) const {
     return codes32<F, T>({{scaled(a.at[0]), scaled(a.at[1]), scaled(a.at[2]), scaled(a.at[3])}}, signs);
   }
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const values32<T> x = load32(in + i);
-    store<Streams>(out + i, to_memory_order<T>(codes(x.a, x.signs)));
+    store(out + i, to_memory_order<T>(codes(x.a, x.signs)));
     return !any(_mm256_cmpgt_epi32(merged_max(x.a), scaled.limit()));
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const values32<T> x = load32(in + i);
     const __m256i most = scaled.most();
@@ -297,7 +287,7 @@ struct encoding {
     }
     code = _mm256_blendv_epi8(code, _mm256_set1_epi8(static_cast<char>(F::nan_code)),
                               above32<T>(x.a, _mm256_set1_epi32(infinity)));
-    store(out + i, to_memory_order<T>(code));
+    store<Streams>(out + i, to_memory_order<T>(code));
   }
 };
 
@@ -315,14 +305,15 @@ struct encoding_exponents {
   const T* in;
   F* out;
 
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    careful(i);
+    careful<false>(i);
     return true;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     const words32 a = load32(in + i).a;
-    store(out + i, to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
+    store<Streams>(out + i,
+                   to_memory_order<T>(pack32<T>({{exponents8<Saturates>(a.at[0]), exponents8<Saturates>(a.at[1]),
                                                   exponents8<Saturates>(a.at[2]), exponents8<Saturates>(a.at[3])}})));
   }
 };
@@ -482,26 +473,26 @@ struct decoding {
   const F* in;
   T* out;
 
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m256i codes = load_codes<T>(in + i);
     const words16 x = look_up<F, T>(codes);
     if constexpr (sizeof(T) == 4) {
-      store_floats<Streams>(out + i, to_floats(x));
+      store_floats<false>(out + i, to_floats(x));
     } else {
-      store<Streams>(out + i, x.first);
-      store<Streams>(out + i + 16, x.second);
+      store(out + i, x.first);
+      store(out + i + 16, x.second);
     }
     return !any(special_codes<F>(codes));
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
     if constexpr (sizeof(T) == 4) {
-      store_floats<false>(out + i, decode32(in + i));
+      store_floats<Streams>(out + i, decode32(in + i));
     } else {
       const __m256i codes = load_codes<T>(in + i);
       const words16 x = with_specials<F, T>(look_up<F, T>(codes), codes);
-      store(out + i, x.first);
-      store(out + i + 16, x.second);
+      store<Streams>(out + i, x.first);
+      store<Streams>(out + i + 16, x.second);
     }
   }
 };
@@ -578,6 +569,30 @@ OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
       for (; n - i >= four; i += four) largest.add_four_ahead(in + i);
     return largest.with_run(in + i, n - i);
   }
+}
+
+template <class T>
+OCTET_ROW exact::bits_of<T> finite_amax(const T* in, std::size_t n, std::size_t& not_finite) {
+  std::size_t i = 0;
+  exact::bits_of<T> result = 0;
+  if constexpr (is_vector_source<T>) {
+    constexpr std::size_t lanes = 32 / sizeof(T);
+    const __m256i limit =
+        sizeof(T) == 4 ? _mm256_set1_epi32(infinity) : _mm256_set1_epi16(static_cast<short>(float_traits<T>::infinity));
+    __m256i largest = _mm256_setzero_si256();
+    for (; n - i >= lanes; i += lanes) {
+      const __m256i a = magnitudes(in + i);
+      const __m256i finite = sizeof(T) == 4 ? _mm256_cmpgt_epi32(limit, a) : _mm256_cmpgt_epi16(limit, a);
+      const auto bytes = static_cast<unsigned>(_mm256_movemask_epi8(finite));
+      not_finite += static_cast<std::size_t>(__builtin_popcount(~bytes)) / sizeof(T);
+      largest = larger<T>(largest, _mm256_and_si256(a, finite));
+    }
+    exact::bits_of<T> each[lanes];
+    store(each, largest);
+    for (std::size_t k = 0; k < lanes; ++k) result = each[k] > result ? each[k] : result;
+  }
+  const exact::bits_of<T> rest = scalar::finite_amax(in + i, n - i, not_finite);
+  return rest > result ? rest : result;
 }
 
 template <class T>
@@ -670,11 +685,11 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool 
   scalar::quantize(in, out, n, s, streams);
 }
 
-// Quantizes values from i on and takes the largest magnitude of as many of `next`; returns where care is needed, or
-// where less than a step is left.
+// Quantizes values from i on and takes the largest magnitude of as many of `next`: with Streams past the cache, which
+// takes longer than the care; else quickly. Returns where care is needed, or where less than a step is left.
 template <bool Streams, class Kernel, class T>
-OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
-                                              largest_of<T>& found) {
+OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
+                                        largest_of<T>& found) {
   largest_of<T> largest = found;
   for (bool good = true; n - i >= 64 && good; i += 64) {
     for (std::size_t part = i; part < i + 64; part += 4 * largest.lanes) {
@@ -683,8 +698,13 @@ OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, st
       else
         largest.add_four(next + part);
     }
-    good = k.template quick<Streams>(i);
-    good = k.template quick<Streams>(i + 32) && good;
+    if constexpr (Streams) {
+      k.template careful<true>(i);
+      k.template careful<true>(i + 32);
+    } else {
+      good = k.quick(i);
+      good = k.quick(i + 32) && good;
+    }
     if (!good) i -= 64;
   }
   found = largest;
@@ -695,12 +715,11 @@ template <class Kernel, class T>
 OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n, const T* next, std::size_t next_n,
                                                  bool streams) {
   const std::size_t both = (n < next_n ? n : next_n) / 64 * 64;
-  const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0;
   largest_of<T> largest;
   std::size_t i = 0;
+  if (streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0) i = run_and_amax<true>(k, 0, both, next, largest);
   while (i < both) {
-    i = past_cache ? quick_run_and_amax<true>(k, i, both, next, largest)
-                   : quick_run_and_amax<false>(k, i, both, next, largest);
+    i = run_and_amax<false>(k, i, both, next, largest);
     const std::size_t end = both - i < careful_for ? both : i + careful_for;
     careful_run(k, i, end);
     for (; i < end; i += 4 * largest.lanes) largest.add_four(next + i);
@@ -854,14 +873,14 @@ struct dequantizing {
   T* out;
   __m256 d;
 
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m256i codes = load_codes<float>(in + i);
-    store_products<F, Streams>(out + i, to_floats(look_up<F, float>(codes)), floats32{{d, d, d, d}});
+    store_products<F, false>(out + i, to_floats(look_up<F, float>(codes)), floats32{{d, d, d, d}});
     return !any(special_codes<F>(codes));
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
-    store_products<F, false>(out + i, decode32(in + i), floats32{{d, d, d, d}});
+    store_products<F, Streams>(out + i, decode32(in + i), floats32{{d, d, d, d}});
   }
 };
 
@@ -1267,7 +1286,7 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&avx2::encode<F, T>, &avx2::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&avx2::amax<T>, &avx2::amax_each<T>};
+  static constexpr reduction<T> reduces = {&avx2::amax<T>, &avx2::finite_amax<T>, &avx2::amax_each<T>};
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&avx2::quantize<F, T>,        &avx2::quantize_and_amax<F, T>,
                                                      &avx2::quantize_each<F, T>,   &avx2::dequantize<F, T>,

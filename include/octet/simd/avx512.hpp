@@ -113,19 +113,6 @@ OCTET_ROW_INLINE void store64(void* out, __m512i v) {
   else
     _mm512_storeu_si512(out, v);
 }
-// Those of 64 codes, 64 16-bit words and 64 floats that lie within the span.
-OCTET_ROW_INLINE void store_codes(void* out, __m512i v, span64 s) { _mm512_mask_storeu_epi8(out, s.lanes, v); }
-template <class T>
-OCTET_ROW_INLINE void store_words(T* out, __m512i v, __m512i w, span64 s) {
-  _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(s.lanes), v);
-  _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(s.lanes >> 32), w);
-}
-OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
-  _mm512_mask_storeu_ps(out, s.part(0), x.at[0]);
-  _mm512_mask_storeu_ps(out + 16, s.part(1), x.at[1]);
-  _mm512_mask_storeu_ps(out + 32, s.part(2), x.at[2]);
-  _mm512_mask_storeu_ps(out + 48, s.part(3), x.at[3]);
-}
 template <bool Streams>
 OCTET_ROW_INLINE void store_floats(float* out, const floats64& x) {
   store64<Streams>(out, _mm512_castps_si512(x.at[0]));
@@ -133,13 +120,39 @@ OCTET_ROW_INLINE void store_floats(float* out, const floats64& x) {
   store64<Streams>(out + 32, _mm512_castps_si512(x.at[2]));
   store64<Streams>(out + 48, _mm512_castps_si512(x.at[3]));
 }
+// Those of 64 codes, 64 16-bit words and 64 floats that lie within the span; or past the cache all of them.
+template <bool Streams>
+OCTET_ROW_INLINE void store_codes(void* out, __m512i v, span64 s) {
+  if constexpr (Streams)
+    store64<true>(out, v);
+  else
+    _mm512_mask_storeu_epi8(out, s.lanes, v);
+}
+template <bool Streams, class T>
+OCTET_ROW_INLINE void store_words(T* out, __m512i v, __m512i w, span64 s) {
+  if constexpr (Streams) {
+    store64<true>(out, v);
+    store64<true>(out + 32, w);
+  } else {
+    _mm512_mask_storeu_epi16(out, static_cast<__mmask32>(s.lanes), v);
+    _mm512_mask_storeu_epi16(out + 32, static_cast<__mmask32>(s.lanes >> 32), w);
+  }
+}
+template <bool Streams>
+OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
+  if constexpr (Streams) return store_floats<true>(out, x);
+  _mm512_mask_storeu_ps(out, s.part(0), x.at[0]);
+  _mm512_mask_storeu_ps(out + 16, s.part(1), x.at[1]);
+  _mm512_mask_storeu_ps(out + 32, s.part(2), x.at[2]);
+  _mm512_mask_storeu_ps(out + 48, s.part(3), x.at[3]);
+}
 
 // -- Walks ----------------------------------------------------------------------------------------------------------
 
 // A kernel writes 64 results from 64 values at a time:
-//   in, out            where they are
-//   quick<Streams>(i)  values i to i + 63; true if none of them needed more care than this takes
-//   careful(i, span)   those of them within the span, whatever the values are
+//   in, out                    where they are
+//   quick(i)                   values i to i + 63; true if none of them needed more care than this takes
+//   careful<Streams>(i, span)  those within the span, whatever the values are; with Streams all, and past the cache
 // After values that need care (NaN for the most part) a walk stays careful for a while: a branch that goes one way for
 // long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their
 // own, so that each is compiled once and none has another's code in the way of its registers.
@@ -149,12 +162,12 @@ inline constexpr std::size_t careful_for = 4096;
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t n) {
   for (; n - i >= 64; i += 64)
-    if (!k.template quick<false>(i)) break;
+    if (!k.quick(i)) break;
   return i;
 }
 template <class Kernel>
 OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
-  for (; i < n; i += 64) k.careful(i, span64(n - i));
+  for (; i < n; i += 64) k.template careful<false>(i, span64(n - i));
 }
 
 // Elements i to n - 1.
@@ -169,8 +182,8 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
 }
 
 // Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
-// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. The results must lie
-// on a 64-byte boundary. Returns where a round of pages needs care, or where less than a round is left.
+// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. Memory takes longer
+// than the care. The results must lie on a 64-byte boundary. Returns where less than a round of pages is left.
 template <class Kernel>
 struct pages {
   static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
@@ -180,34 +193,24 @@ struct pages {
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
-  bool good = true;
-  for (; n - i >= P::round; i += P::round) {
+  for (; n - i >= P::round; i += P::round)
     for (std::size_t at = i; at < i + P::page; at += 64)
       for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
         prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
-        good = k.template quick<true>(stream) && good;
+        k.template careful<true>(stream, span64(64));
       }
-    if (!good) break;
-  }
   _mm_sfence();
   return i;
 }
 
 template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
-  constexpr std::size_t round = pages<Kernel>::round;
   std::size_t i = 0;
   const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
   if (streams && before % sizeof(*k.out) == 0 && before / sizeof(*k.out) < n) {
     i = before / sizeof(*k.out);
     careful_run(k, 0, i);
-    while (n - i >= round) {
-      i = page_run(k, i, n);
-      if (n - i < round) break;
-      const std::size_t end = i + (n - i < 8 * round ? round : 8 * round);
-      careful_run(k, i, end);
-      i = end;
-    }
+    i = page_run(k, i, n);
   }
   walk_from(k, i, n);
 }
@@ -325,22 +328,22 @@ struct encoding {
     return merge64<F>(round16<F>(scaled(x.at[0])), round16<F>(scaled(x.at[1])), round16<F>(scaled(x.at[2])),
                       round16<F>(scaled(x.at[3])), order);
   }
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const floats64 x = load64(in + i);
-    store64<Streams>(out + i, codes(x, order_of<T>));
+    store64<false>(out + i, codes(x, order_of<T>));
     if constexpr (Saturates) return !has_nan(x);
     const __m512 largest = _mm512_range_ps(_mm512_range_ps(x.at[0], x.at[1], greatest_magnitude),
                                            _mm512_range_ps(x.at[2], x.at[3], greatest_magnitude), greatest_magnitude);
     return overflow16<F>(largest) == 0 && !has_nan(x);
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
     __m512i result = codes(x, of_runs);
     if constexpr (!Saturates)
       result = with_overflow<F>(result, join64(overflow16<F>(x.at[0]), overflow16<F>(x.at[1]), overflow16<F>(x.at[2]),
                                                overflow16<F>(x.at[3])));
-    store_codes(out + i, with_nan<F>(result, x), s);
+    store_codes<Streams>(out + i, with_nan<F>(result, x), s);
   }
 };
 
@@ -360,17 +363,17 @@ struct encoding_exponents {
   const T* in;
   F* out;
 
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
-    careful(i, span64(64));
+    careful<false>(i, span64(64));
     return true;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const floats64 x = load64(in + i, s);
     const __m512i low = _mm512_packus_epi32(exponents16<Saturates>(x.at[0]), exponents16<Saturates>(x.at[1]));
     const __m512i high = _mm512_packus_epi32(exponents16<Saturates>(x.at[2]), exponents16<Saturates>(x.at[3]));
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    store_codes(out + i, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)), s);
+    store_codes<Streams>(out + i, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)), s);
   }
 };
 
@@ -438,20 +441,20 @@ struct encoding_halves {
   static constexpr std::uint32_t below_overflow = octet::detail::overflow_bits<F>() - 1;
   static constexpr int last_finite =
       static_cast<int>(is_bfloat16<T> ? below_overflow >> 16 : (below_overflow - (112u << 23)) >> 13);
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m512i x = _mm512_loadu_si512(in + i), y = _mm512_loadu_si512(in + i + 32);
-    store64<Streams>(out + i, codes(x, y));
+    store64<false>(out + i, codes(x, y));
     const __m512i largest = _mm512_max_epu16(magnitude(x), magnitude(y));
     return _mm512_cmpgt_epu16_mask(largest, _mm512_set1_epi16(Saturates ? special : last_finite)) == 0;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const __m512i x = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes), in + i);
     const __m512i y = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(s.lanes >> 32), in + i + 32);
     __m512i result = codes(x, y);
     if constexpr (!Saturates) result = with_overflow<F>(result, above64(x, y, last_finite));
     result = _mm512_mask_mov_epi8(result, above64(x, y, special), _mm512_set1_epi8(static_cast<char>(F::nan_code)));
-    store_codes(out + i, result, s);
+    store_codes<Streams>(out + i, result, s);
   }
 };
 
@@ -599,28 +602,28 @@ struct decoding {
   const F* in;
   T* out;
 
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m512i v = load_codes(in + i, sizeof(T) == 4 ? for_dwords : for_words);
     const two_bytes b = look_up<F, T>(v);
     if constexpr (sizeof(T) == 4) {
-      store_floats<Streams>(out + i, to_floats(b));
+      store_floats<false>(out + i, to_floats(b));
     } else {
-      store64<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
-      store64<Streams>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
+      store64<false>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
+      store64<false>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
     }
     return nan_lanes<F>(v) == 0;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     if constexpr (sizeof(T) == 4) {
-      store_floats(out + i, decode64(in + i, s), s);
+      store_floats<Streams>(out + i, decode64(in + i, s), s);
     } else {
       const __m512i v = load_codes(in + i, s, for_words);
       const __mmask64 nan = nan_lanes<F>(v);
       const two_bytes b = look_up<F, T>(v);
       const __m512i low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));  // 7FFF
       const __m512i high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
-      store_words(out + i, _mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high), s);
+      store_words<Streams>(out + i, _mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high), s);
     }
   }
 };
@@ -694,6 +697,31 @@ OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
     if (streams)
       for (; n - i >= four; i += four) largest.add_four_ahead(in + i);
     largest.add_run(in + i, n - i);
+    return largest.value();
+  }
+}
+
+template <class T>
+OCTET_ROW exact::bits_of<T> finite_amax(const T* in, std::size_t n, std::size_t& not_finite) {
+  if constexpr (!is_vector_source<T>) {
+    return scalar::finite_amax(in, n, not_finite);
+  } else {
+    largest_of<T> largest;
+    constexpr std::size_t lanes = largest_of<T>::lanes;
+    for (std::size_t i = 0; i < n; i += lanes) {
+      const std::uint32_t some = n - i < lanes ? (std::uint32_t{1} << (n - i)) - 1 : largest.all;
+      const __m512i a = larger(_mm512_setzero_si512(), in + i, some);
+      if constexpr (sizeof(T) == 4) {
+        const __mmask16 finite = _mm512_cmplt_epu32_mask(a, _mm512_set1_epi32(0x7F800000));
+        not_finite += lanes - static_cast<std::size_t>(__builtin_popcount(finite));
+        largest.a = _mm512_mask_max_epu32(largest.a, finite, largest.a, a);
+      } else {
+        const __m512i limit = _mm512_set1_epi16(static_cast<short>(float_traits<T>::infinity));
+        const __mmask32 finite = _mm512_cmplt_epu16_mask(a, limit);
+        not_finite += lanes - static_cast<std::size_t>(__builtin_popcount(finite));
+        largest.a = _mm512_mask_max_epu16(largest.a, finite, largest.a, a);
+      }
+    }
     return largest.value();
   }
 }
@@ -798,11 +826,11 @@ OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool 
   scalar::quantize(in, out, n, s, streams);
 }
 
-// Quantizes values from i on and takes the largest magnitude of as many of `next`; returns where care is needed, or
-// where less than a step is left.
+// Quantizes values from i on and takes the largest magnitude of as many of `next`: with Streams past the cache, which
+// takes longer than the care; else quickly. Returns where care is needed, or where less than a step is left.
 template <bool Streams, class Kernel, class T>
-OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
-                                              largest_of<T>& found) {
+OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
+                                        largest_of<T>& found) {
   constexpr std::size_t four = 4 * largest_of<T>::lanes;
   largest_of<T> largest = found;
   for (bool good = true; n - i >= four && good; i += four) {
@@ -810,7 +838,12 @@ OCTET_ROW_LOOP std::size_t quick_run_and_amax(const Kernel& k, std::size_t i, st
       largest.add_four_ahead(next + i);
     else
       largest.add_four(next + i);
-    for (std::size_t part = i; part < i + four; part += 64) good = k.template quick<Streams>(part) && good;
+    for (std::size_t part = i; part < i + four; part += 64) {
+      if constexpr (Streams)
+        k.template careful<true>(part, span64(64));
+      else
+        good = k.quick(part) && good;
+    }
     if (!good) i -= four;
   }
   found = largest;
@@ -821,12 +854,11 @@ template <class Kernel, class T>
 OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n, const T* next, std::size_t next_n,
                                                  bool streams) {
   const std::size_t both = n < next_n ? n : next_n;
-  const bool past_cache = streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0;
   largest_of<T> largest;
   std::size_t i = 0;
+  if (streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0) i = run_and_amax<true>(k, 0, both, next, largest);
   for (std::size_t end = 0; both - i >= 4 * largest.lanes; i = end) {
-    i = past_cache ? quick_run_and_amax<true>(k, i, both, next, largest)
-                   : quick_run_and_amax<false>(k, i, both, next, largest);
+    i = run_and_amax<false>(k, i, both, next, largest);
     end = both - i < careful_for ? both : i + careful_for;
     careful_run(k, i, end);
     largest.add_run(next + i, end - i);
@@ -908,13 +940,15 @@ struct dequantizing {
     return {{_mm512_mul_round_ps(x.at[0], d, nearest), _mm512_mul_round_ps(x.at[1], d, nearest),
              _mm512_mul_round_ps(x.at[2], d, nearest), _mm512_mul_round_ps(x.at[3], d, nearest)}};
   }
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m512i v = load_codes(in + i, for_dwords);
-    store_floats<Streams>(out + i, times(to_floats(look_up<F, float>(v))));
+    store_floats<false>(out + i, times(to_floats(look_up<F, float>(v))));
     return nan_lanes<F>(v) == 0;
   }
-  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const { store_floats(out + i, times(decode64(in + i, s)), s); }
+  template <bool Streams>
+  OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
+    store_floats<Streams>(out + i, times(decode64(in + i, s)), s);
+  }
 };
 
 // The products of 16 decoded values c with moderate descales, rounded once to 16 bits.
@@ -954,7 +988,7 @@ OCTET_ROW_INLINE void dequantize64(const F* in, T* out, const floats64& d, span6
     const floats64 x = {{_mm512_mul_round_ps(c.at[0], d.at[0], nearest), _mm512_mul_round_ps(c.at[1], d.at[1], nearest),
                          _mm512_mul_round_ps(c.at[2], d.at[2], nearest),
                          _mm512_mul_round_ps(c.at[3], d.at[3], nearest)}};
-    store_floats(out, x, s);
+    store_floats<false>(out, x, s);
   } else {
     _mm256_mask_storeu_epi16(out, s.part(0), product16<F, T>(c.at[0], d.at[0]));
     _mm256_mask_storeu_epi16(out + 16, s.part(1), product16<F, T>(c.at[1], d.at[1]));
@@ -1006,16 +1040,16 @@ struct looking_up {
     }
     return b;
   }
-  template <bool Streams>
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const two_bytes b = results(load_codes(in + i, for_words));
-    store64<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
-    store64<Streams>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
+    store64<false>(out + i, _mm512_unpacklo_epi8(b.low, b.high));
+    store64<false>(out + i + 32, _mm512_unpackhi_epi8(b.low, b.high));
     return true;
   }
+  template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
     const two_bytes b = results(load_codes(in + i, s, for_words));
-    store_words(out + i, _mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high), s);
+    store_words<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high), s);
   }
 };
 inline constexpr std::size_t long_run = 256;
@@ -1439,7 +1473,7 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&avx512::encode<F, T, false>, &avx512::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::amax_each<T>};
+  static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::finite_amax<T>, &avx512::amax_each<T>};
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>,        &avx512::quantize_and_amax<F, T>,
                                                      &avx512::quantize_each<F, T>,   &avx512::dequantize<F, T>,

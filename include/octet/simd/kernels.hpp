@@ -22,6 +22,8 @@ struct conversion {
 template <class T>
 struct reduction {
   exact::bits_of<T> (*amax)(const T* in, std::size_t n, bool streams);
+  // Of the finite values alone; the others are counted, on top of what not_finite is.
+  exact::bits_of<T> (*finite_amax)(const T* in, std::size_t n, std::size_t& not_finite);
   void (*amax_each)(const T* in, exact::bits_of<T>* amax, std::size_t n);  // amax[i] = max(amax[i], |in[i]|)
 };
 

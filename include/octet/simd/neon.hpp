@@ -644,7 +644,7 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&neon::encode<F, T>, &neon::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&neon::amax<T>, &neon::amax_each<T>};
+  static constexpr reduction<T> reduces = {&neon::amax<T>, &scalar::finite_amax<T>, &neon::amax_each<T>};
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&neon::quantize<F, T>,        &neon::quantize_and_amax<F, T>,
                                                      &neon::quantize_each<F, T>,   &neon::dequantize<F, T>,

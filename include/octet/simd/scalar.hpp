@@ -171,6 +171,18 @@ OCTET_LOCAL exact::bits_of<T> amax(const T* in, std::size_t n, bool) {
 }
 
 template <class T>
+OCTET_LOCAL exact::bits_of<T> finite_amax(const T* in, std::size_t n, std::size_t& not_finite) {
+  using bits = exact::bits_of<T>;
+  bits largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const bits a = load_bits(in + i) & static_cast<bits>(float_traits<T>::sign_mask - 1);
+    not_finite += a >= float_traits<T>::infinity;
+    largest = a > largest && a < float_traits<T>::infinity ? a : largest;
+  }
+  return largest;
+}
+
+template <class T>
 OCTET_LOCAL void amax_each(const T* OCTET_RESTRICT in, exact::bits_of<T>* OCTET_RESTRICT largest, std::size_t n) {
   using bits = exact::bits_of<T>;
   for (std::size_t i = 0; i < n; ++i) {
@@ -343,7 +355,7 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&scalar::encode<F, T>, &scalar::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&scalar::amax<T>, &scalar::amax_each<T>};
+  static constexpr reduction<T> reduces = {&scalar::amax<T>, &scalar::finite_amax<T>, &scalar::amax_each<T>};
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&scalar::quantize<F, T>,        &scalar::quantize_and_amax<F, T>,
                                                      &scalar::quantize_each<F, T>,   &scalar::dequantize<F, T>,
