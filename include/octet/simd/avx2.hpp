@@ -104,14 +104,15 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
   if (i < n) last_run(k, n);
 }
 
-// Larger than the last cache: the stores go past it, and the walk goes along several pages at once, since a single
-// stream leaves memory idle between its requests: 8 of input, or 4 of output where that is larger. Memory takes longer
-// than the care. The results must lie on a 64-byte boundary. Returns where less than a round of pages is left.
+// Larger than the last cache: the stores go past it. Where more is read than written the walk goes along 8 pages at
+// once, since a single stream of reads leaves memory idle between its requests; a single stream of stores does not.
+// Memory takes longer than the care. The results must lie on a 64-byte boundary. Returns where less than a round is
+// left.
 template <class Kernel>
 struct pages {
   static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
   static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
-  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 4);
+  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 1);
 };
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
