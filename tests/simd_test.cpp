@@ -45,53 +45,67 @@ void compare_past_the_cache(std::uint64_t seed) {
   oracle::random random(seed);
   using bits = octet::exact::bits_of<T>;
   constexpr std::size_t most = 70001;  // several rounds of pages, and no multiple of anything
-  std::vector<T> x(most), y(most + 70), y_wanted(most + 70);
-  std::vector<F> q(most + 70), q_wanted(most + 70);
+  std::vector<T> x(most), y(most + 200), y_wanted(most + 200);
+  std::vector<F> q(most + 200), q_wanted(most + 200);
+  const auto boundary = [](const auto& results) {  // the first result on a 64-byte boundary
+    return (0 - reinterpret_cast<std::uintptr_t>(results.data())) % 64 / sizeof(results[0]);
+  };
   for (std::size_t i = 0; i < most; ++i) {
     const auto any = static_cast<bits>(random());
     x[i] = octet::float_traits<T>::from_bits(i % 5 == 0 ? any
                                                         : static_cast<bits>(any & ~(bits{3} << (8 * sizeof(T) - 3))));
   }
-  const octet::group_scale s = octet::scale_of(octet::descale(0.0123f), octet::scaling::divide);
   const auto& scalar = simd::scalar::row::scales<F, T>;
   for (std::size_t row = 0; row + 1 < simd::row_count; ++row) {
     if (!simd::row_runs_here(row)) continue;
     simd::pick_row(row);
     CAPTURE(simd::row_name(row));
     for (const std::size_t offset : {0u, 1u, 63u}) {
-      for (const std::size_t n : {most, std::size_t{40960}, std::size_t{100}}) {
+      for (const std::size_t n :
+           {most, std::size_t{40960}, std::size_t{1500}, std::size_t{63}, std::size_t{31}, std::size_t{0}}) {
+        const octet::descale d(n == 1500 || n == most ? 0x1.1p-90f : 0.0123f);
+        const octet::group_scale s = octet::scale_of(d, octet::scaling::divide);
         const auto expect = [&](const auto& got, const auto& wanted) {
           CHECK(std::memcmp(got.data(), wanted.data(), got.size() * sizeof(got[0])) == 0);
         };
-        const auto clear = [&] {
-          for (auto* codes : {&q, &q_wanted}) codes->assign(codes->size(), F::from_bits(1));
-          for (auto* values : {&y, &y_wanted}) values->assign(values->size(), T(1.0f));
+        const auto clear = [](auto& got, auto& wanted, auto guard) {
+          got.assign(got.size(), guard);
+          wanted.assign(wanted.size(), guard);
+        };
+        const std::size_t at = boundary(q) + offset, at_wanted = boundary(q_wanted) + offset;
+        const auto expect_codes = [&] {
+          CHECK(std::memcmp(q.data() + at, q_wanted.data() + at_wanted, n) == 0);
+          CHECK(q[at + n].bits() == 1);
+          CHECK((at == 0 || q[at - 1].bits() == 1));
         };
         for (const octet::overflow o : {octet::overflow::saturate, octet::overflow::nonfinite}) {
-          clear();
-          simd::converts<F, T>().encode(x.data(), q.data() + offset, n, o, true);
-          simd::scalar::encode(x.data(), q_wanted.data() + offset, n, o, false);
-          expect(q, q_wanted);
-          simd::converts<F, T>().decode(q.data() + offset, y.data() + offset, n, true);
-          simd::scalar::decode(q.data() + offset, y_wanted.data() + offset, n, false);
+          clear(q, q_wanted, F::from_bits(1));
+          simd::converts<F, T>().encode(x.data(), q.data() + at, n, o, true);
+          simd::scalar::encode(x.data(), q_wanted.data() + at_wanted, n, o, false);
+          expect_codes();
+          const std::size_t y_at = boundary(y) + offset;
+          clear(y, y_wanted, T(1.0f));
+          simd::converts<F, T>().decode(q.data() + at, y.data() + y_at, n, true);
+          simd::scalar::decode(q.data() + at, y_wanted.data() + y_at, n, false);
+          expect(y, y_wanted);
+          clear(y, y_wanted, T(1.0f));
+          simd::scales<F, T>().dequantize(q.data() + at, y.data() + y_at, n, d, true);
+          scalar.dequantize(q.data() + at, y_wanted.data() + y_at, n, d, false);
           expect(y, y_wanted);
         }
-        clear();
-        simd::scales<F, T>().quantize(x.data(), q.data() + offset, n, s, true);
-        scalar.quantize(x.data(), q_wanted.data() + offset, n, s, false);
-        expect(q, q_wanted);
-        const bits largest =
-            simd::scales<F, T>().quantize_and_amax(x.data(), q.data() + offset, n, s, x.data(), n, true);
-        expect(q, q_wanted);
+        clear(q, q_wanted, F::from_bits(1));
+        simd::scales<F, T>().quantize(x.data(), q.data() + at, n, s, true);
+        scalar.quantize(x.data(), q_wanted.data() + at_wanted, n, s, false);
+        expect_codes();
+        q.assign(q.size(), F::from_bits(1));
+        const bits largest = simd::scales<F, T>().quantize_and_amax(x.data(), q.data() + at, n, s, x.data(), n, true);
+        expect_codes();
         CHECK(largest == simd::scalar::amax(x.data(), n, false));
         CHECK(largest == simd::reduces<T>().amax(x.data(), n, true));
         std::size_t not_finite = 1, not_finite_wanted = 1;
         const bits finite = simd::reduces<T>().finite_amax(x.data(), n, not_finite);
         CHECK(finite == simd::scalar::finite_amax(x.data(), n, not_finite_wanted));
         CHECK(not_finite == not_finite_wanted);
-        simd::scales<F, T>().dequantize(q.data() + offset, y.data() + offset, n, s.stored, true);
-        scalar.dequantize(q.data() + offset, y_wanted.data() + offset, n, s.stored, false);
-        expect(y, y_wanted);
       }
     }
   }

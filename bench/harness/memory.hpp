@@ -3,12 +3,13 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "octet/simd/cache.hpp"
 
 namespace harness {
 
@@ -18,18 +19,10 @@ struct level {
   std::size_t bytes;
 };
 
-inline std::size_t last_level_cache() {
-  long bytes = 0;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-  bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{64} << 20;
-}
-
 // Beyond the caches: three times the last level, at least 1 GiB and at most 3 GiB. (--mem_mib=N says otherwise.)
 inline std::size_t& mem_bytes() {
   static std::size_t bytes = [] {
-    const std::size_t wanted = 3 * last_level_cache(), gib = std::size_t{1} << 30;
+    const std::size_t wanted = 3 * octet::simd::largest_cache(), gib = std::size_t{1} << 30;
     return wanted < gib ? gib : wanted > 3 * gib ? 3 * gib : wanted;
   }();
   return bytes;

@@ -14,10 +14,10 @@ inline namespace v0 {
 // How exact a sum is. Of n products (n codes, t of the granularity's tiles) it differs from the exact sum by at most
 //   g * (the sum of |descale * code * x|), g = (n / 8 + 6 t + 16) * 2^-24,
 // since it runs in at least 8 partial sums, and twice that in rounding modes other than to nearest. What underflows is
-// not in that bound: products code * x below 2^-118, subnormal x, and subnormal x times a descale lose bits, or count
-// for nothing in a flush-to-zero mode. The rows of kernels add in different orders, so their last bits differ. A NaN
-// code makes its sum NaN; NaN and infinite x and infinite codes do what IEEE 754 says of the products. A sum before its
-// descale is applied, or x times a descale, must not exceed float's range.
+// not in that bound: products code * x below 2^(-111 - F::bias), subnormal x, and subnormal x times a descale lose
+// bits, or count for nothing in a flush-to-zero mode. The rows of kernels add in different orders, so their last bits
+// differ. A NaN code makes its sum NaN; NaN and infinite x and infinite codes do what IEEE 754 says of the products. A
+// sum before its descale is applied, or x times a descale, must not exceed float's range.
 
 namespace detail {
 

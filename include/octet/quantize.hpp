@@ -76,7 +76,7 @@ OCTET_HOST_INLINE void require_apart(const char* where, const char* what, const 
 
 // -- A walk over the tiles ------------------------------------------------------------------------------------------
 
-// Whether work on all elements of a matrix, in and out, is larger than the last-level cache.
+// simd::streams of the work on all elements of a matrix, in and out.
 template <class A, class B>
 OCTET_HOST_INLINE bool streams(const matrix_view<A>& m, const matrix_view<B>&) {
   return simd::streams(m.rows * m.cols * (sizeof(A) + sizeof(B)));
@@ -244,8 +244,9 @@ struct dequantize_tiles {
 template <class T>
 OCTET_HOST_INLINE void require_finite(const char* where, const matrix_view<const T>& in) {
   std::size_t not_finite = 0;
+  const bool streams = simd::streams(in.rows * in.cols * sizeof(T));
   for (std::size_t r = 0; r < in.rows && in.cols != 0; ++r)
-    if (simd::reduces<T>().amax(in.row(r), in.cols, false) >= float_traits<T>::infinity)
+    if (simd::reduces<T>().amax(in.row(r), in.cols, streams) >= float_traits<T>::infinity)
       simd::reduces<T>().finite_amax(in.row(r), in.cols, not_finite);
   if (not_finite != 0) reject(where, not_finite);
 }

@@ -63,8 +63,6 @@ OCTET_ROW_INLINE bool any(__m256i mask) { return _mm256_movemask_epi8(mask) != 0
 // After values that need care (NaN, or what overflows) a walk stays careful for a while: a branch that goes one way for
 // long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their
 // own, so that each is compiled once and none has another's code in the way of its registers.
-inline constexpr std::size_t careful_for = 4096;
-
 // Blocks from i on; returns the first that needs care, or where less than a block is left.
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t n) {
@@ -104,23 +102,15 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
   if (i < n) last_run(k, n);
 }
 
-// Larger than the last cache: the stores go past it. Where more is read than written the walk goes along 8 pages at
-// once, since a single stream of reads leaves memory idle between its requests; a single stream of stores does not.
-// Memory takes longer than the care. The results must lie on a 64-byte boundary. Returns where less than a round is
-// left.
-template <class Kernel>
-struct pages {
-  static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
-  static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
-  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 1);
-};
+// Work that streams (pages): the stores go past the cache. Memory takes longer than the care. The results must lie on a
+// 64-byte boundary. Returns where less than a round of pages is left.
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
   for (; n - i >= P::round; i += P::round)
     for (std::size_t at = i; at < i + P::page; at += 64)
       for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
-        prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
+        prefetch_lines<64 * P::in_bytes>(somewhere(k.in, (stream + P::round) * P::in_bytes));
         k.template careful<true>(stream);
         k.template careful<true>(stream + 32);
       }
@@ -132,9 +122,9 @@ template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
   std::size_t i = 0;
   const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
-  if (streams && before % sizeof(*k.out) == 0 && n >= 64) {
+  if (streams && before % sizeof(*k.out) == 0 && n >= 64 + pages<Kernel>::round) {
     i = before / sizeof(*k.out);
-    careful_run(k, 0, 64);
+    if (i != 0) careful_run(k, 0, 64);
     i = page_run(k, i, n);
   }
   walk_from(k, i, n);
@@ -527,8 +517,6 @@ OCTET_ROW_INLINE __m256i larger(__m256i a, __m256i b) {
     return _mm256_max_epi16(a, b);
 }
 
-inline constexpr std::size_t amax_ahead = 1024;  // bytes, of a single stream
-
 // The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
 struct largest_of {
@@ -543,7 +531,7 @@ struct largest_of {
     d = larger<T>(d, magnitudes(x + 3 * lanes));
   }
   OCTET_ROW_INLINE void add_four_ahead(const T* x) {
-    prefetch_lines<128>(reinterpret_cast<const char*>(x) + amax_ahead);
+    prefetch_lines<128>(somewhere(x, stream_ahead));
     add_four(x);
   }
   // The largest of these and of the n values from x on.
@@ -637,9 +625,10 @@ struct moderate_scale {
   }
 };
 
-// The same for any normal d: x and d are both multiplied by 2^83 or 2^-83 (exactly: with a 2^-83 x is raised before),
-// which makes d moderate enough. A subnormal x, which the machine may take for 0 or take long to multiply, is the
-// integer of its bits times 2^-149. `correction` is the reciprocal of the moderate d, or 0 where x r is wanted.
+// The same for a normal d that is not moderate: x and d are both multiplied by 2^83 or 2^-83 (exactly: with 2^-83 x is
+// raised to 2^9 before, which divided by 2^40 is still below half a unit), which makes d moderate enough. A subnormal
+// x, which the machine may take for 0 or take long to multiply, is the integer of its bits times 2^-149. `correction`
+// is the reciprocal of the moderate d, or 0 where x r is wanted.
 template <class F>
 struct any_scale {
   __m256 unit, unit_of_subnormal, least, highest, d, r, correction;
@@ -708,6 +697,7 @@ OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::siz
     }
     if (!good) i -= 64;
   }
+  if constexpr (Streams) _mm_sfence();
   found = largest;
   return i;
 }
@@ -718,7 +708,9 @@ OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n,
   const std::size_t both = (n < next_n ? n : next_n) / 64 * 64;
   largest_of<T> largest;
   std::size_t i = 0;
-  if (streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0) i = run_and_amax<true>(k, 0, both, next, largest);
+  // Stores past the cache end with a fence, which short runs are not worth.
+  if (streams && both >= 1024 && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0)
+    i = run_and_amax<true>(k, 0, both, next, largest);
   while (i < both) {
     i = run_and_amax<false>(k, i, both, next, largest);
     const std::size_t end = both - i < careful_for ? both : i + careful_for;
@@ -1227,11 +1219,6 @@ OCTET_ROW void multiply(const weights<F>& w, const activations& x, float* y, std
   }
 }
 
-template <class T>
-OCTET_ROW void arrange(const T* x, std::size_t n, float* out) {
-  scalar::arrange(x, n, out);
-}
-
 template <class F, class T>
 OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
   if constexpr (!multiplies_halves<F> || !is_vector_source<T>) {
@@ -1255,6 +1242,9 @@ OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
   }
 }
 
+OCTET_ROW_INLINE void add_multiple(float* y, __m256 a, __m256 w) {
+  _mm256_storeu_ps(y, _mm256_fmadd_ps(a, w, _mm256_loadu_ps(y)));
+}
 template <class F>
 OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {
   std::size_t i = 0;
@@ -1267,10 +1257,10 @@ OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {
         continue;
       }
       const floats_4x8 w = halves_of<F>(v);
-      for (int k = 0; k < 4; ++k) {
-        float* out = y + i + 8 * k;
-        _mm256_storeu_ps(out, _mm256_fmadd_ps(factor, _mm256_mul_ps(w.at[k], unit), _mm256_loadu_ps(out)));
-      }
+      add_multiple(y + i, factor, _mm256_mul_ps(w.at[0], unit));
+      add_multiple(y + i + 8, factor, _mm256_mul_ps(w.at[1], unit));
+      add_multiple(y + i + 16, factor, _mm256_mul_ps(w.at[2], unit));
+      add_multiple(y + i + 24, factor, _mm256_mul_ps(w.at[3], unit));
     }
   }
   scalar::axpy(a, codes + i, y + i, n - i);
@@ -1293,7 +1283,7 @@ struct row {
                                                      &avx2::quantize_each<F, T>,   &avx2::dequantize<F, T>,
                                                      &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
   template <class F, class T>
-  static constexpr product<F, T> products = {&avx2::arrange<T>, &avx2::multiply<F>, &avx2::dot<F, T>, &avx2::axpy<F>};
+  static constexpr product<F, T> products = {&scalar::arrange<T>, &avx2::multiply<F>, &avx2::dot<F, T>, &avx2::axpy<F>};
 };
 
 }  // namespace avx2

@@ -30,8 +30,9 @@ inline namespace v0 {
 namespace simd {
 namespace avx512 {
 
-// Every rounding below is embedded in its instruction, so the control register has no say; subnormal floats, which it
-// could flush, are either far below half a unit of every format or are left to the scalar row.
+// Every rounding below, but those of the sums of products, is embedded in its instruction, so the control register has
+// no say; subnormal floats, which it could flush, are either far below half a unit of every format or are left to the
+// scalar row.
 inline constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 inline constexpr int truncate = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 inline constexpr int least_magnitude = 0b0010,
@@ -156,8 +157,6 @@ OCTET_ROW_INLINE void store_floats(float* out, const floats64& x, span64 s) {
 // After values that need care (NaN for the most part) a walk stays careful for a while: a branch that goes one way for
 // long costs little, one that NaN here and there decides costs more than the care. The loops are functions of their
 // own, so that each is compiled once and none has another's code in the way of its registers.
-inline constexpr std::size_t careful_for = 4096;
-
 // Blocks from i on; returns the first that needs care, or where less than a block is left.
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t n) {
@@ -181,23 +180,15 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
   }
 }
 
-// Larger than the last cache: the stores go past it. Where more is read than written the walk goes along 8 pages at
-// once, since a single stream of reads leaves memory idle between its requests; a single stream of stores does not.
-// Memory takes longer than the care. The results must lie on a 64-byte boundary. Returns where less than a round is
-// left.
-template <class Kernel>
-struct pages {
-  static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
-  static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
-  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 1);
-};
+// Work that streams (pages): the stores go past the cache. Memory takes longer than the care. The results must lie on a
+// 64-byte boundary. Returns where less than a round of pages is left.
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
   for (; n - i >= P::round; i += P::round)
     for (std::size_t at = i; at < i + P::page; at += 64)
       for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
-        prefetch_lines<64 * P::in_bytes>(k.in + stream + P::round);
+        prefetch_lines<64 * P::in_bytes>(somewhere(k.in, (stream + P::round) * P::in_bytes));
         k.template careful<true>(stream, span64(64));
       }
   _mm_sfence();
@@ -208,7 +199,7 @@ template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
   std::size_t i = 0;
   const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
-  if (streams && before % sizeof(*k.out) == 0 && before / sizeof(*k.out) < n) {
+  if (streams && before % sizeof(*k.out) == 0 && n >= 64 + pages<Kernel>::round) {
     i = before / sizeof(*k.out);
     careful_run(k, 0, i);
     i = page_run(k, i, n);
@@ -566,6 +557,12 @@ OCTET_ROW_INLINE two_bytes look_up(__m512i v) {
   return {low, high};
 }
 
+// 7FFF for NaN.
+OCTET_ROW_INLINE two_bytes with_nan_bytes(const two_bytes& b, __mmask64 nan) {
+  return {_mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1)),
+          _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F))};
+}
+
 // 64 codes, in an order that comes out as consecutive elements.
 template <class F>
 OCTET_ROW_INLINE __m512i load_codes(const F* in, span64 s, const byte_order& order) {
@@ -590,9 +587,7 @@ template <class F>
 OCTET_ROW_INLINE floats64 decode64(const F* in, span64 s) {
   const __m512i v = load_codes(in, s, for_dwords);
   two_bytes b = look_up<F, float>(v);
-  const __mmask64 nan = nan_lanes<F>(v);
-  b.low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));
-  b.high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
+  b = with_nan_bytes(b, nan_lanes<F>(v));
   const floats64 x = to_floats(b);
   if constexpr (!F::has_nan) return x;
   return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
@@ -620,11 +615,8 @@ struct decoding {
       store_floats<Streams>(out + i, decode64(in + i, s), s);
     } else {
       const __m512i v = load_codes(in + i, s, for_words);
-      const __mmask64 nan = nan_lanes<F>(v);
-      const two_bytes b = look_up<F, T>(v);
-      const __m512i low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));  // 7FFF
-      const __m512i high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
-      store_words<Streams>(out + i, _mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high), s);
+      const two_bytes b = with_nan_bytes(look_up<F, T>(v), nan_lanes<F>(v));
+      store_words<Streams>(out + i, _mm512_unpacklo_epi8(b.low, b.high), _mm512_unpackhi_epi8(b.low, b.high), s);
     }
   }
 };
@@ -650,8 +642,6 @@ OCTET_ROW_INLINE __m512i larger(__m512i largest, const T* in, std::uint32_t lane
     return _mm512_max_epu16(largest, _mm512_and_si512(_mm512_maskz_loadu_epi16(lanes, in), _mm512_set1_epi16(0x7FFF)));
 }
 
-inline constexpr std::size_t amax_ahead = 1024;  // bytes, of a single stream
-
 // The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
 struct largest_of {
@@ -667,7 +657,7 @@ struct largest_of {
     d = larger(d, x + 3 * lanes, all);
   }
   OCTET_ROW_INLINE void add_four_ahead(const T* x) {
-    prefetch_lines<256>(reinterpret_cast<const char*>(x) + amax_ahead);
+    prefetch_lines<256>(somewhere(x, stream_ahead));
     add_four(x);
   }
   OCTET_ROW_INLINE void add_run(const T* x, std::size_t n) {
@@ -778,9 +768,10 @@ struct moderate_scale {
   }
 };
 
-// The same for any normal d: x and d are both multiplied by 2^83 or 2^-83 (exactly: with a 2^-83 x is raised before),
-// which makes d moderate enough. A subnormal x, which the machine may take for 0 or take long to multiply, is the
-// integer of its bits times 2^-149. `correction` is the reciprocal of the moderate d, or 0 where x r is wanted.
+// The same for a normal d that is not moderate: x and d are both multiplied by 2^83 or 2^-83 (exactly: with 2^-83 x is
+// raised to 2^9 before, which divided by 2^40 is still below half a unit), which makes d moderate enough. A subnormal
+// x, which the machine may take for 0 or take long to multiply, is the integer of its bits times 2^-149. `correction`
+// is the reciprocal of the moderate d, or 0 where x r is wanted.
 template <class F>
 struct any_scale {
   __m512 unit, unit_of_subnormal, least, most, d, r, correction;
@@ -847,6 +838,7 @@ OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::siz
     }
     if (!good) i -= four;
   }
+  if constexpr (Streams) _mm_sfence();
   found = largest;
   return i;
 }
@@ -857,7 +849,9 @@ OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n,
   const std::size_t both = n < next_n ? n : next_n;
   largest_of<T> largest;
   std::size_t i = 0;
-  if (streams && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0) i = run_and_amax<true>(k, 0, both, next, largest);
+  // Stores past the cache end with a fence, which short runs are not worth.
+  if (streams && both >= 1024 && reinterpret_cast<std::uintptr_t>(k.out) % 64 == 0)
+    i = run_and_amax<true>(k, 0, both, next, largest);
   for (std::size_t end = 0; both - i >= 4 * largest.lanes; i = end) {
     i = run_and_amax<false>(k, i, both, next, largest);
     end = both - i < careful_for ? both : i + careful_for;
@@ -882,7 +876,7 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
   return avx512::amax(next, next_n, streams);
 }
 
-// Whether all of the 64 floats that lie within the span are in the range.
+// The floats that are in the range; and whether all are of 64 that lie within the span.
 OCTET_ROW_INLINE __mmask16 within16(__m512 x, float_range range) {
   const __m512i above = _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(static_cast<int>(range.first)));
   return _mm512_cmplt_epu32_mask(above, _mm512_set1_epi32(static_cast<int>(range.end - range.first)));
@@ -1033,11 +1027,7 @@ struct looking_up {
     two_bytes b = {_mm512_permutex2var_epi8(low, v, low_64), _mm512_permutex2var_epi8(high, v, high_64)};
     if constexpr (F::width == 8) {
       b.high = _mm512_ternarylogic_epi32(b.high, v, _mm512_set1_epi8(static_cast<char>(0x80)), 0xF8);  // high | v & 80
-      if constexpr (F::has_nan) {
-        const __mmask64 nan = nan_lanes<F>(v);
-        b.low = _mm512_mask_mov_epi8(b.low, nan, _mm512_set1_epi8(-1));
-        b.high = _mm512_mask_mov_epi8(b.high, nan, _mm512_set1_epi8(0x7F));
-      }
+      b = with_nan_bytes(b, nan_lanes<F>(v));
     }
     return b;
   }
@@ -1060,9 +1050,8 @@ OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool st
   if constexpr (std::is_same_v<T, float>) {
     if (normal_descales<F>.holds(d.value())) return walk(dequantizing<F>(in, out, d.value()), n, streams);
   } else if constexpr (is_vector_source<T>) {
-    constexpr float_range usable = {1, float_traits<float>::infinity};
     const bool multiplies = is_moderate_format<F> && is_moderate(d.value());
-    if (n >= long_run && usable.holds(d.value())) {
+    if (n >= long_run && octet::detail::is_usable_scale(d.value())) {
       const F* codes = reinterpret_cast<const F*>(codes_of_7_bits.at);
       T results[128];
       if (multiplies)
@@ -1264,12 +1253,9 @@ OCTET_ROW_INLINE floats64 floats_of(const product_decoder<F>& with, __m512i v) {
     low = _mm512_permutex2var_epi8(with.low[0], v, with.low[1]);
   }
   if constexpr (F::width == 8) high = _mm512_ternarylogic_epi32(high, v, with.sign, 0xF8);  // high | (v & 80)
-  if constexpr (F::has_nan && !F::has_negative_zero) {
-    const __mmask64 nan = _mm512_cmpeq_epi8_mask(v, with.sign);
-    high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(0x7F));
-    low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(-1));
-  }
-  const __m512i first = _mm512_unpacklo_epi8(low, high), second = _mm512_unpackhi_epi8(low, high);
+  two_bytes b = {low, high};
+  if constexpr (F::width == 8 && !F::has_negative_zero) b = with_nan_bytes(b, nan_lanes<F>(v));
+  const __m512i first = _mm512_unpacklo_epi8(b.low, b.high), second = _mm512_unpackhi_epi8(b.low, b.high);
   return {{_mm512_castsi512_ps(_mm512_slli_epi32(first, 16)), _mm512_castsi512_ps(_mm512_and_si512(first, with.upper)),
            _mm512_castsi512_ps(_mm512_slli_epi32(second, 16)),
            _mm512_castsi512_ps(_mm512_and_si512(second, with.upper))}};
@@ -1277,8 +1263,7 @@ OCTET_ROW_INLINE floats64 floats_of(const product_decoder<F>& with, __m512i v) {
 
 template <class F>
 OCTET_ROW_INLINE floats64 floats_in_order(const product_decoder<F>& with, const F* codes, span64 s) {
-  return floats_of(with,
-                   _mm512_permutexvar_epi8(_mm512_load_si512(for_dwords.at), _mm512_maskz_loadu_epi8(s.lanes, codes)));
+  return floats_of(with, load_codes(codes, s, for_dwords));
 }
 
 template <class T>
@@ -1445,11 +1430,10 @@ OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
 
 template <class F>
 OCTET_ROW_INLINE void axpy_block(__m512 a, const product_decoder<F>& with, const F* codes, float* y, span64 s) {
-  const floats64 w = floats_in_order(with, codes, s);
-  for (int k = 0; k < 4; ++k) {
-    float* out = y + 16 * k;
-    _mm512_mask_storeu_ps(out, s.part(k), _mm512_fmadd_ps(a, w.at[k], _mm512_maskz_loadu_ps(s.part(k), out)));
-  }
+  const floats64 w = floats_in_order(with, codes, s), x = load64(y, s);
+  const floats64 sums = {{_mm512_fmadd_ps(a, w.at[0], x.at[0]), _mm512_fmadd_ps(a, w.at[1], x.at[1]),
+                          _mm512_fmadd_ps(a, w.at[2], x.at[2]), _mm512_fmadd_ps(a, w.at[3], x.at[3])}};
+  store_floats<false>(y, sums, s);
 }
 template <class F>
 OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {

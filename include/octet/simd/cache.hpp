@@ -1,4 +1,4 @@
-// How large the last-level cache is: what decides whether a long run of stores goes past it.
+// How large the last-level cache is, and which work is too large for it.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -16,7 +16,8 @@ namespace simd {
 OCTET_LOCAL std::size_t largest_cache() {
   std::size_t largest = 0;
 #if OCTET_X86_64
-  for (const unsigned leaf : {0x4u, 0x8000001Du}) {
+  constexpr unsigned leaves[] = {0x4u, 0x8000001Du};
+  for (const unsigned leaf : leaves) {
     for (unsigned level = 0; level < 8; ++level) {
       unsigned a = 0, b = 0, c = 0, d = 0;
       if (!__get_cpuid_count(leaf, level, &a, &b, &c, &d) || (a & 0x1F) == 0) break;

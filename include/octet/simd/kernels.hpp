@@ -10,7 +10,8 @@ inline namespace v0 {
 namespace simd {
 
 // F: fp8. T: float, double or a 16-bit float. Runs of n values; input and output are apart; n may be 0. `streams`: the
-// work this run is part of is larger than the last-level cache, so its stores may go past it.
+// work this run is part of takes more than a quarter of the last-level cache (simd::streams), so its stores may go past
+// the cache, and what is read only once is prefetched.
 
 template <class F, class T>
 struct conversion {
@@ -117,6 +118,21 @@ OCTET_HOST_INLINE const char* somewhere(const void* p, std::size_t offset) {
 }
 
 // -- What the vector rows share -------------------------------------------------------------------------------------
+
+// Elements for which a walk over values stays careful after some that need care.
+inline constexpr std::size_t careful_for = 4096;
+
+// How far ahead of a single stream of reads memory is prefetched, in bytes.
+inline constexpr std::size_t stream_ahead = 1024;
+
+// How work that streams goes along memory: by so many pages at once. Where more is read than written there are 8
+// streams, since a single stream of reads leaves memory idle between its requests; a single stream of stores does not.
+template <class Kernel>
+struct pages {
+  static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
+  static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
+  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 1);
+};
 
 template <class T>
 inline constexpr bool is_bfloat16 = sizeof(T) == 2 && float_traits<T>::mantissa_bits == 7;

@@ -67,7 +67,7 @@ inline constexpr std::uint32_t infinity = 0x7F800000;
 // -- Memory ---------------------------------------------------------------------------------------------------------
 
 // A run that is no multiple of a block ends with a block that overlaps the one before: input and output are apart, so
-// the same bytes are written twice. A run shorter than a block goes through a buffer.
+// the same bytes are written twice. A run shorter than a block goes through a buffer or to the scalar row.
 OCTET_ROW_INLINE uint8x16_t load(const void* p) { return vld1q_u8(static_cast<const std::uint8_t*>(p)); }
 OCTET_ROW_INLINE uint16x8_t load8(const void* p) { return vreinterpretq_u16_u8(load(p)); }
 OCTET_ROW_INLINE uint32x4_t load4(const void* p) { return vreinterpretq_u32_u8(load(p)); }
@@ -487,8 +487,8 @@ template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
     if (n == 0) return;
-    if (is_moderate(s.stored.value()) && is_moderate(s.multiplier.value()) && is_ready()) {
-      if (s.divides)
+    if (is_moderate(s) && is_ready()) {
+      if (divides(s))
         quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
       else
         quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
@@ -505,13 +505,12 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
   return neon::amax(next, next_n, streams);
 }
 
-// Whether 16 floats are moderate and below 2^(limit - 127).
-OCTET_ROW_INLINE bool are_moderate(const words16& x, std::uint32_t limit = 127 + 40) {
-  constexpr std::uint32_t least = 127 - 40;
-  const uint32x4_t zero = vdupq_n_u32(least << 23);
+// Whether 16 floats are moderate and below the one with the bits `end`.
+OCTET_ROW_INLINE bool are_moderate(const words16& x, std::uint32_t end = moderate.end) {
+  const uint32x4_t zero = vdupq_n_u32(moderate.first);
   const uint32x4_t a = vmaxq_u32(vsubq_u32(x.at[0], zero), vsubq_u32(x.at[1], zero));
   const uint32x4_t b = vmaxq_u32(vsubq_u32(x.at[2], zero), vsubq_u32(x.at[3], zero));
-  return vmaxvq_u32(vmaxq_u32(a, b)) < (limit - least) << 23;
+  return vmaxvq_u32(vmaxq_u32(a, b)) < end - moderate.first;
 }
 
 template <class F, class T>
@@ -580,10 +579,10 @@ OCTET_ROW_INLINE halves16 products16(const F* in, const words16& d) {
 // Which descales the vectors take: moderate ones, and for float16 those that bring no value to 2^16. Every product is
 // then a normal float, or zero, infinite or NaN as its code is.
 template <class F, class T>
-OCTET_HOST_INLINE constexpr std::uint32_t descale_limit() {
+OCTET_HOST_INLINE constexpr std::uint32_t descale_end() {
   constexpr std::uint32_t largest = octet::detail::decode_bits(F::from_bits(F::max_code)) >> 23;
-  constexpr std::uint32_t limit = is_float16<T> ? 127 + 15 + 127 - largest : 127 + 40;
-  return limit < 127 + 40 ? limit : 127 + 40;
+  constexpr std::uint32_t end = (127 + 15 + 127 - largest) << 23;
+  return is_float16<T> && end < moderate.end ? end : moderate.end;
 }
 template <class F, class T>
 inline constexpr bool is_dequantized = is_vector_target<F, float>() && is_vector_source<T>&& is_moderate_format<F>;
@@ -603,7 +602,7 @@ template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
   if constexpr (is_dequantized<F, T>) {
     const words16 factors = all16(d.value());
-    if (n >= 16 && are_moderate(factors, descale_limit<F, T>()) && is_ready()) {
+    if (n >= 16 && are_moderate(factors, descale_end<F, T>()) && is_ready()) {
       for (std::size_t i = 0; i + 16 <= n; i += 16) dequantize16(in + i, out + i, factors);
       if (n % 16 != 0) dequantize16(in + n - 16, out + n - 16, factors);
       return;
@@ -618,7 +617,7 @@ OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale
     if (n >= 16 && is_ready()) {
       for (std::size_t i = 0;; i = i + 32 <= n ? i + 16 : n - 16) {
         const words16 factors = load_words16(d + i);
-        if (are_moderate(factors, descale_limit<F, T>()))
+        if (are_moderate(factors, descale_end<F, T>()))
           dequantize16(in + i, out + i, factors);
         else
           scalar::dequantize_each(in + i, out + i, 16, d + i);
@@ -627,11 +626,6 @@ OCTET_ROW void dequantize_each(const F* in, T* out, std::size_t n, const descale
     }
   }
   scalar::dequantize_each(in, out, n, d);
-}
-
-template <class F, class T>
-OCTET_ROW void measure(const T* in, const F* codes, std::size_t n, std::size_t first, group_scale s, row_losses& sums) {
-  scalar::measure(in, codes, n, first, s, sums);
 }
 
 // -- The line-up ----------------------------------------------------------------------------------------------------
@@ -648,7 +642,7 @@ struct row {
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&neon::quantize<F, T>,        &neon::quantize_and_amax<F, T>,
                                                      &neon::quantize_each<F, T>,   &neon::dequantize<F, T>,
-                                                     &neon::dequantize_each<F, T>, &neon::measure<F, T>};
+                                                     &neon::dequantize_each<F, T>, &scalar::measure<F, T>};
   template <class F, class T>
   static constexpr product<F, T> products = scalar::row::products<F, T>;
 };
