@@ -17,7 +17,8 @@ inline namespace v0 {
 // not in that bound: products code * x below 2^(-111 - F::bias), subnormal x, and subnormal x times a descale lose
 // bits, or count for nothing in a flush-to-zero mode. The rows of kernels add in different orders, so their last bits
 // differ. A NaN code makes its sum NaN; NaN and infinite x and infinite codes do what IEEE 754 says of the products. A
-// sum before its descale is applied, or x times a descale, must not exceed float's range.
+// sum before its descale is applied, that sum times 2^(F::bias - 15), and x times a descale must not exceed float's
+// range.
 
 namespace detail {
 

@@ -103,14 +103,14 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
 }
 
 // Work that streams (pages): the stores go past the cache. Memory takes longer than the care. The results must lie on a
-// 64-byte boundary. Returns where less than a round of pages is left.
+// 64-byte boundary. Returns where less than a page is left.
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
-  for (; n - i >= P::round; i += P::round)
+  for (std::size_t round = P::round(n - i); round != 0; i += round, round = P::round(n - i))
     for (std::size_t at = i; at < i + P::page; at += 64)
-      for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
-        prefetch_lines<64 * P::in_bytes>(somewhere(k.in, (stream + P::round) * P::in_bytes));
+      for (std::size_t stream = at; stream < at + round; stream += P::page) {
+        prefetch_lines<64 * P::in_bytes>(somewhere(k.in, (stream + round) * P::in_bytes));
         k.template careful<true>(stream);
         k.template careful<true>(stream + 32);
       }
@@ -122,7 +122,7 @@ template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
   std::size_t i = 0;
   const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
-  if (streams && before % sizeof(*k.out) == 0 && n >= 64 + pages<Kernel>::round) {
+  if (streams && before % sizeof(*k.out) == 0 && n >= 64 + pages<Kernel>::page) {
     i = before / sizeof(*k.out);
     if (i != 0) careful_run(k, 0, 64);
     i = page_run(k, i, n);
@@ -367,8 +367,19 @@ static constexpr decode_words<F, T> words_of{};
 struct words16 {
   __m256i first, second;
 };
+// The upper halves of floats of 16 E8M0 codes: the exponent, but 0040 (2^-127) for 0 and 7FFF for FF.
+OCTET_ROW_INLINE __m256i exponent_words(__m256i codes) {
+  const __m256i w = _mm256_slli_epi16(codes, 7);
+  const __m256i zero = _mm256_cmpeq_epi16(w, _mm256_setzero_si256());
+  const __m256i nan = _mm256_cmpeq_epi16(w, _mm256_set1_epi16(0x7F80));
+  return _mm256_or_si256(w,
+                         _mm256_or_si256(_mm256_and_si256(zero, _mm256_set1_epi16(0x40)), _mm256_srli_epi16(nan, 9)));
+}
 template <class F, class T>
 OCTET_ROW_INLINE words16 look_up(__m256i codes) {
+  if constexpr (!F::is_signed)
+    return {exponent_words(_mm256_unpacklo_epi8(codes, _mm256_setzero_si256())),
+            exponent_words(_mm256_unpackhi_epi8(codes, _mm256_setzero_si256()))};
   using D = decode_words<F, T>;
   const D& table = words_of<F, T>;
   const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
@@ -394,6 +405,7 @@ OCTET_ROW_INLINE words16 look_up(__m256i codes) {
 // FF where a code is NaN or infinite.
 template <class F>
 OCTET_ROW_INLINE __m256i special_codes(__m256i codes) {
+  if constexpr (!F::is_signed) return _mm256_setzero_si256();
   const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
   __m256i special = _mm256_cmpgt_epi8(a, _mm256_set1_epi8(F::max_code));
   if constexpr (F::has_nan && !F::has_negative_zero)
@@ -448,6 +460,7 @@ OCTET_ROW_INLINE __m256 plain_nan(__m256 x) {  // 7FFFFFFF; there are no other N
 template <class F>
 OCTET_ROW_INLINE floats32 decode32(const F* in) {
   const __m256i codes = load_codes<float>(in);
+  if constexpr (!F::is_signed) return to_floats(look_up<F, float>(codes));
   const floats32 x = to_floats(with_specials<F, float>(look_up<F, float>(codes), codes));
   return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
 }
@@ -481,7 +494,8 @@ struct decoding {
       store_floats<Streams>(out + i, decode32(in + i));
     } else {
       const __m256i codes = load_codes<T>(in + i);
-      const words16 x = with_specials<F, T>(look_up<F, T>(codes), codes);
+      words16 x = look_up<F, T>(codes);
+      if constexpr (F::is_signed) x = with_specials<F, T>(x, codes);
       store<Streams>(out + i, x.first);
       store<Streams>(out + i + 16, x.second);
     }
@@ -491,7 +505,7 @@ struct decoding {
 template <class F, class T>
 OCTET_ROW void decode(const F* in, T* out, std::size_t n, bool streams) {
   if constexpr (is_vector_source<T>) {
-    if constexpr (words_of<F, T>.exact) {
+    if constexpr (words_of<F, T>.exact || (!F::is_signed && !is_float16<T>)) {
       if (n != 0) walk(decoding<F, T>{in, out}, n, streams);
       return;
     }

@@ -166,7 +166,8 @@ OCTET_ROW_LOOP std::size_t quick_run(const Kernel& k, std::size_t i, std::size_t
 }
 template <class Kernel>
 OCTET_ROW_LOOP void careful_run(const Kernel& k, std::size_t i, std::size_t n) {
-  for (; i < n; i += 64) k.template careful<false>(i, span64(n - i));
+  for (; n - i >= 64; i += 64) k.template careful<false>(i, span64(64));
+  if (i < n) k.template careful<false>(i, span64(n - i));
 }
 
 // Elements i to n - 1.
@@ -181,14 +182,14 @@ OCTET_ROW_INLINE void walk_from(const Kernel& k, std::size_t i, std::size_t n) {
 }
 
 // Work that streams (pages): the stores go past the cache. Memory takes longer than the care. The results must lie on a
-// 64-byte boundary. Returns where less than a round of pages is left.
+// 64-byte boundary. Returns where less than a page is left.
 template <class Kernel>
 OCTET_ROW_LOOP std::size_t page_run(const Kernel& k, std::size_t i, std::size_t n) {
   using P = pages<Kernel>;
-  for (; n - i >= P::round; i += P::round)
+  for (std::size_t round = P::round(n - i); round != 0; i += round, round = P::round(n - i))
     for (std::size_t at = i; at < i + P::page; at += 64)
-      for (std::size_t stream = at; stream < at + P::round; stream += P::page) {
-        prefetch_lines<64 * P::in_bytes>(somewhere(k.in, (stream + P::round) * P::in_bytes));
+      for (std::size_t stream = at; stream < at + round; stream += P::page) {
+        prefetch_lines<64 * P::in_bytes>(somewhere(k.in, (stream + round) * P::in_bytes));
         k.template careful<true>(stream, span64(64));
       }
   _mm_sfence();
@@ -199,7 +200,7 @@ template <class Kernel>
 OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
   std::size_t i = 0;
   const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(k.out)) % 64;  // bytes to the boundary
-  if (streams && before % sizeof(*k.out) == 0 && n >= 64 + pages<Kernel>::round) {
+  if (streams && before % sizeof(*k.out) == 0 && n >= 64 + pages<Kernel>::page) {
     i = before / sizeof(*k.out);
     careful_run(k, 0, i);
     i = page_run(k, i, n);
@@ -476,12 +477,13 @@ OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool strea
 // -- Decoding -------------------------------------------------------------------------------------------------------
 
 // The upper 16 bits of the float (all the others are zero, but for NaN), or the 16-bit value, of every code of 7 bits:
-// low bytes, then high bytes. A format of 8 bits has its sign above.
+// low bytes, then high bytes. A format of 8 bits has its sign above; E8M0 has none, and 8 bits of exponent.
 template <class F, class T>
 struct byte_tables {
-  alignas(64) std::uint8_t low[128], high[128];
+  static constexpr unsigned codes = F::is_signed ? 128 : 256;
+  alignas(64) std::uint8_t low[codes], high[codes];
   OCTET_HOST_INLINE constexpr byte_tables() : low(), high() {
-    for (unsigned code = 0; code < 128; ++code) {
+    for (unsigned code = 0; code < codes; ++code) {
       const F q = F::from_bits(static_cast<std::uint8_t>(code));
       unsigned bits = 0;
       if constexpr (sizeof(T) == 2)
@@ -513,7 +515,7 @@ static constexpr byte_order for_words{true}, for_dwords{false};
 
 template <class F>
 OCTET_ROW_INLINE __mmask64 nan_lanes(__m512i v) {
-  if constexpr (!F::has_nan)
+  if constexpr (!F::has_nan || !F::is_signed)  // the table has E8M0's NaN as it is wanted
     return 0;
   else if constexpr (F::has_negative_zero)
     return _mm512_cmpgt_epu8_mask(_mm512_and_si512(v, _mm512_set1_epi8(F::magnitude_mask)),
@@ -538,6 +540,12 @@ OCTET_HOST_INLINE constexpr bool low_bytes_repeat() {
   return F::width == 8;
 }
 
+OCTET_ROW_INLINE __m512i look_up_256(const std::uint8_t* table, __m512i v) {
+  const __m512i lower = _mm512_permutex2var_epi8(_mm512_load_si512(table), v, _mm512_load_si512(table + 64));
+  const __m512i upper = _mm512_permutex2var_epi8(_mm512_load_si512(table + 128), v, _mm512_load_si512(table + 192));
+  return _mm512_mask_mov_epi8(lower, _mm512_movepi8_mask(v), upper);
+}
+
 // Low and high bytes of 64 values; of NaN whatever the tables have.
 struct two_bytes {
   __m512i low, high;
@@ -545,6 +553,7 @@ struct two_bytes {
 template <class F, class T>
 OCTET_ROW_INLINE two_bytes look_up(__m512i v) {
   const byte_tables<F, T>& table = bytes_of<F, T>;
+  if constexpr (!F::is_signed) return {look_up_256(table.low, v), look_up_256(table.high, v)};
   __m512i low, high = _mm512_permutex2var_epi8(_mm512_load_si512(table.high), v, _mm512_load_si512(table.high + 64));
   if constexpr (low_bytes_repeat<F, T>()) {  // v | (v >> 1 & 0x20), of which 6 bits count
     const __m512i at = _mm512_ternarylogic_epi32(v, _mm512_srli_epi16(v, 1), _mm512_set1_epi8(0x20), 0xF8);
@@ -589,7 +598,7 @@ OCTET_ROW_INLINE floats64 decode64(const F* in, span64 s) {
   two_bytes b = look_up<F, float>(v);
   b = with_nan_bytes(b, nan_lanes<F>(v));
   const floats64 x = to_floats(b);
-  if constexpr (!F::has_nan) return x;
+  if constexpr (!F::has_nan || !F::is_signed) return x;
   return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
 }
 
@@ -623,7 +632,7 @@ struct decoding {
 
 template <class F, class T>
 OCTET_ROW void decode(const F* in, T* out, std::size_t n, bool streams) {
-  if constexpr (!F::is_signed || !is_vector_source<T>)
+  if constexpr (!is_vector_source<T>)
     scalar::decode(in, out, n, streams);
   else
     walk(decoding<F, T>{in, out}, n, streams);

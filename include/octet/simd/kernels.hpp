@@ -125,13 +125,17 @@ inline constexpr std::size_t careful_for = 4096;
 // How far ahead of a single stream of reads memory is prefetched, in bytes.
 inline constexpr std::size_t stream_ahead = 1024;
 
-// How work that streams goes along memory: by so many pages at once. Where more is read than written there are 8
+// How work that streams goes along memory: by up to so many pages at once. Where more is read than written there are 8
 // streams, since a single stream of reads leaves memory idle between its requests; a single stream of stores does not.
 template <class Kernel>
 struct pages {
   static constexpr std::size_t in_bytes = sizeof(*Kernel::in), out_bytes = sizeof(*Kernel::out);
   static constexpr std::size_t page = 4096 / (in_bytes > out_bytes ? in_bytes : out_bytes);  // elements
-  static constexpr std::size_t round = page * (in_bytes > out_bytes ? 8 : 1);
+  // Elements of the next round, of which n are left.
+  OCTET_HOST_INLINE static constexpr std::size_t round(std::size_t n) {
+    constexpr std::size_t most = in_bytes > out_bytes ? 8 : 1;
+    return n / page < most ? n / page * page : most * page;
+  }
 };
 
 template <class T>
