@@ -376,10 +376,7 @@ OCTET_ROW_INLINE __m256i exponent_words(__m256i codes) {
                          _mm256_or_si256(_mm256_and_si256(zero, _mm256_set1_epi16(0x40)), _mm256_srli_epi16(nan, 9)));
 }
 template <class F, class T>
-OCTET_ROW_INLINE words16 look_up(__m256i codes) {
-  if constexpr (!F::is_signed)
-    return {exponent_words(_mm256_unpacklo_epi8(codes, _mm256_setzero_si256())),
-            exponent_words(_mm256_unpackhi_epi8(codes, _mm256_setzero_si256()))};
+OCTET_ROW_INLINE words16 signed_words(__m256i codes) {
   using D = decode_words<F, T>;
   const D& table = words_of<F, T>;
   const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
@@ -402,10 +399,18 @@ OCTET_ROW_INLINE words16 look_up(__m256i codes) {
   return {_mm256_add_epi16(v, _mm256_unpacklo_epi8(low, high)), _mm256_add_epi16(w, _mm256_unpackhi_epi8(low, high))};
 }
 
+template <class F, class T>
+OCTET_ROW_INLINE words16 look_up(__m256i codes) {
+  if constexpr (!F::is_signed)
+    return {exponent_words(_mm256_unpacklo_epi8(codes, _mm256_setzero_si256())),
+            exponent_words(_mm256_unpackhi_epi8(codes, _mm256_setzero_si256()))};
+  else
+    return signed_words<F, T>(codes);
+}
+
 // FF where a code is NaN or infinite.
 template <class F>
 OCTET_ROW_INLINE __m256i special_codes(__m256i codes) {
-  if constexpr (!F::is_signed) return _mm256_setzero_si256();
   const __m256i a = _mm256_and_si256(codes, _mm256_set1_epi8(F::magnitude_mask));
   __m256i special = _mm256_cmpgt_epi8(a, _mm256_set1_epi8(F::max_code));
   if constexpr (F::has_nan && !F::has_negative_zero)
@@ -460,9 +465,12 @@ OCTET_ROW_INLINE __m256 plain_nan(__m256 x) {  // 7FFFFFFF; there are no other N
 template <class F>
 OCTET_ROW_INLINE floats32 decode32(const F* in) {
   const __m256i codes = load_codes<float>(in);
-  if constexpr (!F::is_signed) return to_floats(look_up<F, float>(codes));
-  const floats32 x = to_floats(with_specials<F, float>(look_up<F, float>(codes), codes));
-  return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
+  if constexpr (!F::is_signed) {
+    return to_floats(look_up<F, float>(codes));
+  } else {
+    const floats32 x = to_floats(with_specials<F, float>(look_up<F, float>(codes), codes));
+    return {{plain_nan(x.at[0]), plain_nan(x.at[1]), plain_nan(x.at[2]), plain_nan(x.at[3])}};
+  }
 }
 template <bool Streams>
 OCTET_ROW_INLINE void store_floats(float* out, const floats32& x) {
@@ -486,7 +494,10 @@ struct decoding {
       store(out + i, x.first);
       store(out + i + 16, x.second);
     }
-    return !any(special_codes<F>(codes));
+    if constexpr (!F::is_signed)
+      return true;
+    else
+      return !any(special_codes<F>(codes));
   }
   template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i) const {
