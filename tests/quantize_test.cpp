@@ -399,15 +399,17 @@ class row_comparison {
 TEST_CASE("Every row scales, restores and measures any values by any descale as the scalar row does") {
   tally results;
   row_comparison<octet::e4m3, float>(1, results);
+  row_comparison<octet::e5m2fnuz, octet::bfloat16>(8, results);
+#ifndef OCTET_TEST_FEW_FORMATS
   row_comparison<octet::e4m3, octet::float16>(2, results);
   row_comparison<octet::e4m3, octet::bfloat16>(3, results);
   row_comparison<octet::e5m2, float>(4, results);
   row_comparison<octet::e5m2, octet::bfloat16>(6, results);
   row_comparison<octet::e4m3fnuz, octet::float16>(7, results);
-  row_comparison<octet::e5m2fnuz, octet::bfloat16>(8, results);
   row_comparison<octet::e2m1, octet::bfloat16>(9, results);
   row_comparison<octet::p3109_p4, float>(12, results);
   row_comparison<octet::fp8<6, 1>, float>(13, results);
+#endif
   CAPTURE(results.first);
   CHECK(results.differences == 0);
   CHECK(results.compared > 1000000);
