@@ -706,7 +706,7 @@ template <bool Streams, class Kernel, class T>
 OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::size_t n, const T* next,
                                         largest_of<T>& found) {
   largest_of<T> largest = found;
-  for (bool good = true; n - i >= 64 && good; i += 64) {
+  for (; n - i >= 64; i += 64) {
     for (std::size_t part = i; part < i + 64; part += 4 * largest.lanes) {
       if constexpr (Streams)
         largest.add_four_ahead(next + part);
@@ -716,11 +716,9 @@ OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::siz
     if constexpr (Streams) {
       k.template careful<true>(i);
       k.template careful<true>(i + 32);
-    } else {
-      good = k.quick(i);
-      good = k.quick(i + 32) && good;
+    } else if (!k.quick(i) || !k.quick(i + 32)) {
+      break;
     }
-    if (!good) i -= 64;
   }
   if constexpr (Streams) _mm_sfence();
   found = largest;

@@ -210,7 +210,7 @@ OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n, bool streams) {
 
 // -- Encoding -------------------------------------------------------------------------------------------------------
 
-// 16 floats rounded: in the low 7 bits of `sum` and the bits of `power` that exponent_bytes takes is the code's
+// 16 floats rounded: in the low 7 bits of `sum` and the bits of `power` that merge64 takes is the code's
 // magnitude, in two terms, and in bit 31 of `sum` is the sign.
 struct rounded16 {
   __m512i sum, power;
@@ -228,13 +228,6 @@ OCTET_ROW_INLINE rounded16 round16(__m512 x) {
   const __m512i power = _mm512_and_si512(_mm512_castps_si512(above), _mm512_set1_epi32(static_cast<int>(0xFF800000)));
   const __m512i addend = _mm512_add_epi32(power, _mm512_set1_epi32(static_cast<int>(planted)));
   return {_mm512_castps_si512(_mm512_add_round_ps(x, _mm512_castsi512_ps(addend), nearest)), power};
-}
-
-// What saturates comes down to the largest value; NaN becomes that too.
-template <class F>
-OCTET_ROW_INLINE __m512 clamp16(__m512 x) {
-  const __m512 largest = _mm512_set1_ps(bit_cast<float>(octet::detail::decode_bits(F::from_bits(F::max_code))));
-  return _mm512_range_ps(x, largest, least_magnitude);
 }
 
 // The bytes in the order of memory. Byte k of 32-bit word number `lane` came from vector k: of consecutive elements, or
@@ -305,10 +298,13 @@ OCTET_ROW_INLINE bool has_nan(const floats64& x) {
   return !_mm512_kortestz(nan_in_either(x.at[0], x.at[1]), nan_in_either(x.at[2], x.at[3]));
 }
 
-// What is done to values before they are rounded: nothing but to saturate.
+// What is done to values before they are rounded: those that saturate come down to the largest value, and NaN too.
 template <class F>
 struct as_they_are {
-  OCTET_ROW_INLINE __m512 operator()(__m512 x) const { return clamp16<F>(x); }
+  OCTET_ROW_INLINE __m512 operator()(__m512 x) const {
+    const __m512 largest = _mm512_set1_ps(bit_cast<float>(octet::detail::decode_bits(F::from_bits(F::max_code))));
+    return _mm512_range_ps(x, largest, least_magnitude);
+  }
 };
 
 template <class F, bool Saturates, class Scale, class T>
@@ -546,24 +542,48 @@ OCTET_ROW_INLINE __m512i look_up_256(const std::uint8_t* table, __m512i v) {
   return _mm512_mask_mov_epi8(lower, _mm512_movepi8_mask(v), upper);
 }
 
+// The bytes of the results of the codes 0 to 63 and 64 to 127, and masks: as vectors, from which 64 codes are looked
+// up.
+struct byte_vectors {
+  __m512i low[2], high[2], sign, bit5, upper_half;
+};
+OCTET_ROW_INLINE byte_vectors vectors_of(__m512i low, __m512i low_64, __m512i high, __m512i high_64) {
+  return {{low, low_64},
+          {high, high_64},
+          _mm512_set1_epi8(static_cast<char>(0x80)),
+          _mm512_set1_epi8(0x20),
+          _mm512_set1_epi32(static_cast<int>(0xFFFF0000))};
+}
+template <class F, class T>
+OCTET_ROW_INLINE byte_vectors vectors_of() {
+  const byte_tables<F, T>& table = bytes_of<F, T>;
+  return vectors_of(_mm512_load_si512(table.low), _mm512_load_si512(table.low + 64), _mm512_load_si512(table.high),
+                    _mm512_load_si512(table.high + 64));
+}
+
 // Low and high bytes of 64 values; of NaN whatever the tables have.
 struct two_bytes {
   __m512i low, high;
 };
+template <class F, bool Repeats>
+OCTET_ROW_INLINE two_bytes look_up(const byte_vectors& from, __m512i v) {
+  __m512i low, high = _mm512_permutex2var_epi8(from.high[0], v, from.high[1]);
+  if constexpr (Repeats) {  // v | (v >> 1 & 0x20), of which 6 bits count
+    const __m512i at = _mm512_ternarylogic_epi32(v, _mm512_srli_epi16(v, 1), from.bit5, 0xF8);
+    low = _mm512_permutexvar_epi8(at, from.low[0]);
+  } else {
+    low = _mm512_permutex2var_epi8(from.low[0], v, from.low[1]);
+  }
+  if constexpr (F::width == 8) high = _mm512_ternarylogic_epi32(high, v, from.sign, 0xF8);  // high | (v & 0x80)
+  return {low, high};
+}
 template <class F, class T>
 OCTET_ROW_INLINE two_bytes look_up(__m512i v) {
   const byte_tables<F, T>& table = bytes_of<F, T>;
-  if constexpr (!F::is_signed) return {look_up_256(table.low, v), look_up_256(table.high, v)};
-  __m512i low, high = _mm512_permutex2var_epi8(_mm512_load_si512(table.high), v, _mm512_load_si512(table.high + 64));
-  if constexpr (low_bytes_repeat<F, T>()) {  // v | (v >> 1 & 0x20), of which 6 bits count
-    const __m512i at = _mm512_ternarylogic_epi32(v, _mm512_srli_epi16(v, 1), _mm512_set1_epi8(0x20), 0xF8);
-    low = _mm512_permutexvar_epi8(at, _mm512_load_si512(table.low));
-  } else {
-    low = _mm512_permutex2var_epi8(_mm512_load_si512(table.low), v, _mm512_load_si512(table.low + 64));
-  }
-  if constexpr (F::width == 8)  // high | (v & 0x80)
-    high = _mm512_ternarylogic_epi32(high, v, _mm512_set1_epi8(static_cast<char>(0x80)), 0xF8);
-  return {low, high};
+  if constexpr (F::is_signed)
+    return look_up<F, low_bytes_repeat<F, T>()>(vectors_of<F, T>(), v);
+  else
+    return {look_up_256(table.low, v), look_up_256(table.high, v)};
 }
 
 // 7FFF for NaN.
@@ -583,11 +603,13 @@ OCTET_ROW_INLINE __m512i load_codes(const F* in, const byte_order& order) {
 }
 
 // The floats of 64 codes, from their upper halves.
-OCTET_ROW_INLINE floats64 to_floats(const two_bytes& b) {
-  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
+OCTET_ROW_INLINE floats64 to_floats(const two_bytes& b, __m512i upper_half) {
   const __m512i v = _mm512_unpacklo_epi8(b.low, b.high), w = _mm512_unpackhi_epi8(b.low, b.high);
-  return {{_mm512_castsi512_ps(_mm512_slli_epi32(v, 16)), _mm512_castsi512_ps(_mm512_and_si512(v, upper)),
-           _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)), _mm512_castsi512_ps(_mm512_and_si512(w, upper))}};
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(v, 16)), _mm512_castsi512_ps(_mm512_and_si512(v, upper_half)),
+           _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)), _mm512_castsi512_ps(_mm512_and_si512(w, upper_half))}};
+}
+OCTET_ROW_INLINE floats64 to_floats(const two_bytes& b) {
+  return to_floats(b, _mm512_set1_epi32(static_cast<int>(0xFFFF0000)));
 }
 OCTET_ROW_INLINE __m512 plain_nan(__m512 x) {  // 7FFFFFFF
   return _mm512_mask_mov_ps(x, nan16(x), _mm512_castsi512_ps(_mm512_set1_epi32(0x7FFFFFFF)));
@@ -755,6 +777,11 @@ OCTET_ROW_INLINE __m512 corrected(__m512 q, __m512 x, __m512 d, __m512 r) {
   return _mm512_fmadd_round_ps(_mm512_fnmadd_round_ps(q, d, x, nearest), r, q, nearest);
 }
 
+OCTET_ROW_INLINE floats64 times(const floats64& x, const floats64& y) {
+  return {{_mm512_mul_round_ps(x.at[0], y.at[0], nearest), _mm512_mul_round_ps(x.at[1], y.at[1], nearest),
+           _mm512_mul_round_ps(x.at[2], y.at[2], nearest), _mm512_mul_round_ps(x.at[3], y.at[3], nearest)}};
+}
+
 // x / d, or x r, for a moderate d and r (is_moderate). The magnitude of x is first brought between 2^-70 and largest *
 // d: a smaller one is far below half a unit, one from there on saturates, so the codes stay the same, and every step is
 // normal. NaN is taken care of by its x.
@@ -834,18 +861,19 @@ OCTET_ROW_LOOP std::size_t run_and_amax(const Kernel& k, std::size_t i, std::siz
                                         largest_of<T>& found) {
   constexpr std::size_t four = 4 * largest_of<T>::lanes;
   largest_of<T> largest = found;
-  for (bool good = true; n - i >= four && good; i += four) {
+  for (; n - i >= four; i += four) {
     if constexpr (Streams)
       largest.add_four_ahead(next + i);
     else
       largest.add_four(next + i);
+    bool good = true;
     for (std::size_t part = i; part < i + four; part += 64) {
       if constexpr (Streams)
         k.template careful<true>(part, span64(64));
       else
         good = k.quick(part) && good;
     }
-    if (!good) i -= four;
+    if (!good) break;
   }
   if constexpr (Streams) _mm_sfence();
   found = largest;
@@ -905,7 +933,7 @@ template <class F, bool Divides, class T>
 OCTET_ROW_INLINE void quantize_each_all(const T* in, F* out, std::size_t n, group_scales scales) {
   for (std::size_t i = 0; i < n; i += 64) {
     const span64 s(n - i);
-    const floats64 d = load64(reinterpret_cast<const float*>(scales.stored + i), s);
+    const floats64 d = load64(as_floats(scales.stored + i), s);
     const floats64 r = load64(reinterpret_cast<const float*>(scales.multipliers + i), s);
     if (within64(d, moderate, s) && within64(r, moderate, s)) {
       const floats64 x = load64(in + i, s);
@@ -936,22 +964,16 @@ template <class F>
 struct dequantizing {
   const F* in;
   float* out;
-  __m512 d;
+  floats64 d;
 
-  OCTET_ROW_INLINE dequantizing(const F* from, float* to, float factor)
-      : in(from), out(to), d(_mm512_set1_ps(factor)) {}
-  OCTET_ROW_INLINE floats64 times(const floats64& x) const {
-    return {{_mm512_mul_round_ps(x.at[0], d, nearest), _mm512_mul_round_ps(x.at[1], d, nearest),
-             _mm512_mul_round_ps(x.at[2], d, nearest), _mm512_mul_round_ps(x.at[3], d, nearest)}};
-  }
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
     const __m512i v = load_codes(in + i, for_dwords);
-    store_floats<false>(out + i, times(to_floats(look_up<F, float>(v))));
+    store_floats<false>(out + i, times(to_floats(look_up<F, float>(v)), d));
     return nan_lanes<F>(v) == 0;
   }
   template <bool Streams>
   OCTET_ROW_INLINE void careful(std::size_t i, span64 s) const {
-    store_floats<Streams>(out + i, times(decode64(in + i, s)), s);
+    store_floats<Streams>(out + i, times(decode64(in + i, s), d), s);
   }
 };
 
@@ -989,10 +1011,7 @@ template <class F, class T>
 OCTET_ROW_INLINE void dequantize64(const F* in, T* out, const floats64& d, span64 s) {
   const floats64 c = decode64(in, s);
   if constexpr (sizeof(T) == 4) {
-    const floats64 x = {{_mm512_mul_round_ps(c.at[0], d.at[0], nearest), _mm512_mul_round_ps(c.at[1], d.at[1], nearest),
-                         _mm512_mul_round_ps(c.at[2], d.at[2], nearest),
-                         _mm512_mul_round_ps(c.at[3], d.at[3], nearest)}};
-    store_floats<false>(out, x, s);
+    store_floats<false>(out, times(c, d), s);
   } else {
     _mm256_mask_storeu_epi16(out, s.part(0), product16<F, T>(c.at[0], d.at[0]));
     _mm256_mask_storeu_epi16(out + 16, s.part(1), product16<F, T>(c.at[1], d.at[1]));
@@ -1001,11 +1020,15 @@ OCTET_ROW_INLINE void dequantize64(const F* in, T* out, const floats64& d, span6
   }
 }
 
+OCTET_ROW_INLINE floats64 all64(float x) {
+  const __m512 v = _mm512_set1_ps(x);
+  return {{v, v, v, v}};
+}
+
 // A run that one descale is for, by multiplication.
 template <class F, class T>
 OCTET_ROW_INLINE void dequantize_run(const F* in, T* out, std::size_t n, float factor) {
-  const __m512 d = _mm512_set1_ps(factor);
-  for (std::size_t i = 0; i < n; i += 64) dequantize64(in + i, out + i, {{d, d, d, d}}, span64(n - i));
+  for (std::size_t i = 0; i < n; i += 64) dequantize64(in + i, out + i, all64(factor), span64(n - i));
 }
 
 // A long run to 16 bits: the results of all codes of 7 bits first, and then each is looked up, as decode does it; a
@@ -1022,22 +1045,19 @@ template <class F, class T>
 struct looking_up {
   const F* in;
   T* out;
-  __m512i low, low_64, high, high_64;  // bytes of the results of codes from 0 and from 64 on
+  byte_vectors from;
 
-  OCTET_ROW_INLINE looking_up(const F* from, T* to, const T (&results)[128]) : in(from), out(to) {
+  OCTET_ROW_INLINE looking_up(const F* codes, T* to, const T (&all)[128]) : in(codes), out(to) {
     const __m512i numbers = _mm512_load_si512(codes_of_7_bits.at);
     const __m512i even = _mm512_add_epi8(numbers, numbers), odd = _mm512_add_epi8(even, _mm512_set1_epi8(1));
-    const __m512i a = _mm512_loadu_si512(results), b = _mm512_loadu_si512(results + 32);
-    const __m512i c = _mm512_loadu_si512(results + 64), d = _mm512_loadu_si512(results + 96);
-    low = _mm512_permutex2var_epi8(a, even, b), high = _mm512_permutex2var_epi8(a, odd, b);
-    low_64 = _mm512_permutex2var_epi8(c, even, d), high_64 = _mm512_permutex2var_epi8(c, odd, d);
+    const __m512i a = _mm512_loadu_si512(all), b = _mm512_loadu_si512(all + 32);
+    const __m512i c = _mm512_loadu_si512(all + 64), d = _mm512_loadu_si512(all + 96);
+    from = vectors_of(_mm512_permutex2var_epi8(a, even, b), _mm512_permutex2var_epi8(c, even, d),
+                      _mm512_permutex2var_epi8(a, odd, b), _mm512_permutex2var_epi8(c, odd, d));
   }
   OCTET_ROW_INLINE two_bytes results(__m512i v) const {
-    two_bytes b = {_mm512_permutex2var_epi8(low, v, low_64), _mm512_permutex2var_epi8(high, v, high_64)};
-    if constexpr (F::width == 8) {
-      b.high = _mm512_ternarylogic_epi32(b.high, v, _mm512_set1_epi8(static_cast<char>(0x80)), 0xF8);  // high | v & 80
-      b = with_nan_bytes(b, nan_lanes<F>(v));
-    }
+    const two_bytes b = look_up<F, false>(from, v);
+    if constexpr (F::width == 8) return with_nan_bytes(b, nan_lanes<F>(v));
     return b;
   }
   OCTET_ROW_INLINE bool quick(std::size_t i) const {
@@ -1057,7 +1077,7 @@ inline constexpr std::size_t long_run = 256;
 template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
   if constexpr (std::is_same_v<T, float>) {
-    if (normal_descales<F>.holds(d.value())) return walk(dequantizing<F>(in, out, d.value()), n, streams);
+    if (normal_descales<F>.holds(d.value())) return walk(dequantizing<F>{in, out, all64(d.value())}, n, streams);
   } else if constexpr (is_vector_source<T>) {
     const bool multiplies = is_moderate_format<F> && is_moderate(d.value());
     if (n >= long_run && octet::detail::is_usable_scale(d.value())) {
@@ -1167,7 +1187,7 @@ OCTET_ROW_INLINE bool has_subnormal(const floats64& x) {
 // Elements 0, 8, 16, ... of these are of lane 0. Values and codes outside a span are zeros, which count for nothing.
 template <class F, bool Divides, class T>
 OCTET_ROW_INLINE void measure_all(const T* in, const F* codes, std::size_t n, group_scale s, row_losses& losses) {
-  const __m512 d = _mm512_set1_ps(s.stored.value());
+  const floats64 d = all64(s.stored.value());
   moderate_scale<F, Divides> scales(s);
   scales.most = _mm512_set1_ps(0x1p80f);  // divided by 2^40 it still overflows
   loss_sums sums(losses);
@@ -1181,8 +1201,7 @@ OCTET_ROW_INLINE void measure_all(const T* in, const F* codes, std::size_t n, gr
       continue;
     }
     const floats64 c = decode64(codes + i, span);
-    const floats64 y = {{_mm512_mul_round_ps(c.at[0], d, nearest), _mm512_mul_round_ps(c.at[1], d, nearest),
-                         _mm512_mul_round_ps(c.at[2], d, nearest), _mm512_mul_round_ps(c.at[3], d, nearest)}};
+    const floats64 y = times(c, d);
     const classes16 k0 = classes_of<F, Divides>(x.at[0], y.at[0], scales);
     const classes16 k1 = classes_of<F, Divides>(x.at[1], y.at[1], scales);
     const classes16 k2 = classes_of<F, Divides>(x.at[2], y.at[2], scales);
@@ -1236,43 +1255,27 @@ OCTET_ROW_INLINE __m512 in_register(__m512 v) {
   return v;
 }
 
-// Decodes F as look_up and to_floats do, with its tables in registers; element 4 l + j of vector 2 h + o is code
-// 16 l + 8 h + 2 j + o. A NaN stays some NaN.
 template <class F>
-struct product_decoder {
-  __m512i high[2], low[2], sign, bit5, upper;
-};
-template <class F>
-OCTET_ROW_INLINE product_decoder<F> decoder_of() {
-  const byte_tables<F, float>& tables = bytes_of<F, float>;
-  return {{in_register(_mm512_load_si512(tables.high)), in_register(_mm512_load_si512(tables.high + 64))},
-          {in_register(_mm512_load_si512(tables.low)), in_register(_mm512_load_si512(tables.low + 64))},
-          in_register(_mm512_set1_epi8(-0x80)),
-          in_register(_mm512_set1_epi8(0x20)),
-          in_register(_mm512_set1_epi32(static_cast<int>(0xFFFF0000)))};
+OCTET_ROW_INLINE byte_vectors decoder_of() {
+  const byte_vectors v = vectors_of<F, float>();
+  return {{in_register(v.low[0]), in_register(v.low[1])},
+          {in_register(v.high[0]), in_register(v.high[1])},
+          in_register(v.sign),
+          in_register(v.bit5),
+          in_register(v.upper_half)};
 }
 
+// Element 4 l + j of vector 2 h + o is code 16 l + 8 h + 2 j + o. A NaN stays some NaN.
 template <class F>
-OCTET_ROW_INLINE floats64 floats_of(const product_decoder<F>& with, __m512i v) {
-  __m512i high = _mm512_permutex2var_epi8(with.high[0], v, with.high[1]), low;
-  if constexpr (low_bytes_repeat<F, float>()) {  // index: v | (v >> 1 & 20)
-    const __m512i index = _mm512_ternarylogic_epi32(_mm512_srli_epi16(v, 1), v, with.bit5, 0xEC);
-    low = _mm512_permutexvar_epi8(index, with.low[0]);
-  } else {
-    low = _mm512_permutex2var_epi8(with.low[0], v, with.low[1]);
-  }
-  if constexpr (F::width == 8) high = _mm512_ternarylogic_epi32(high, v, with.sign, 0xF8);  // high | (v & 80)
-  two_bytes b = {low, high};
+OCTET_ROW_INLINE floats64 floats_of(const byte_vectors& with, __m512i v) {
+  two_bytes b = look_up<F, low_bytes_repeat<F, float>()>(with, v);
   if constexpr (F::width == 8 && !F::has_negative_zero) b = with_nan_bytes(b, nan_lanes<F>(v));
-  const __m512i first = _mm512_unpacklo_epi8(b.low, b.high), second = _mm512_unpackhi_epi8(b.low, b.high);
-  return {{_mm512_castsi512_ps(_mm512_slli_epi32(first, 16)), _mm512_castsi512_ps(_mm512_and_si512(first, with.upper)),
-           _mm512_castsi512_ps(_mm512_slli_epi32(second, 16)),
-           _mm512_castsi512_ps(_mm512_and_si512(second, with.upper))}};
+  return to_floats(b, with.upper_half);
 }
 
 template <class F>
-OCTET_ROW_INLINE floats64 floats_in_order(const product_decoder<F>& with, const F* codes, span64 s) {
-  return floats_of(with, load_codes(codes, s, for_dwords));
+OCTET_ROW_INLINE floats64 floats_in_order(const byte_vectors& with, const F* codes, span64 s) {
+  return floats_of<F>(with, load_codes(codes, s, for_dwords));
 }
 
 template <class T>
@@ -1358,7 +1361,7 @@ OCTET_ROW_INLINE void multiply_columns(const weights<F>& w, const activations& x
                                        bool add, std::index_sequence<Column...> columns) {
   constexpr std::size_t rows = column_sums<M>::rows;
   const read_ahead ahead(w.cols, rows * w.stride);
-  const product_decoder<F> with = decoder_of<F>();
+  const byte_vectors with = decoder_of<F>();
   for (std::size_t r = 0; r < w.rows; r += rows) {
     const bool two = rows == 2 && r + 1 < w.rows;  // else the second row is the first once more
     const F* first = w.codes + r * w.stride;
@@ -1378,19 +1381,19 @@ OCTET_ROW_INLINE void multiply_columns(const weights<F>& w, const activations& x
         for (; c < stop; c += 64, at += 64) {
           _mm_prefetch(somewhere(first + c, near), _MM_HINT_T0);
           _mm_prefetch(somewhere(first + c, ahead.far), _MM_HINT_T1);
-          blocks[0] = floats_of(with, in_register(_mm512_loadu_si512(first + c)));
+          blocks[0] = floats_of<F>(with, in_register(_mm512_loadu_si512(first + c)));
           if constexpr (rows == 2) {
             _mm_prefetch(somewhere(second + c, near), _MM_HINT_T0);
             _mm_prefetch(somewhere(second + c, ahead.far), _MM_HINT_T1);
-            blocks[1] = floats_of(with, in_register(_mm512_loadu_si512(second + c)));
+            blocks[1] = floats_of<F>(with, in_register(_mm512_loadu_si512(second + c)));
           }
           add_products(sums, blocks, at, x.stride, columns);
         }
       }
       if (c < c1) {
         const span64 s(c1 - c);
-        blocks[0] = floats_of(with, _mm512_maskz_loadu_epi8(s.lanes, first + c));
-        if constexpr (rows == 2) blocks[1] = floats_of(with, _mm512_maskz_loadu_epi8(s.lanes, second + c));
+        blocks[0] = floats_of<F>(with, _mm512_maskz_loadu_epi8(s.lanes, first + c));
+        if constexpr (rows == 2) blocks[1] = floats_of<F>(with, _mm512_maskz_loadu_epi8(s.lanes, second + c));
         add_products(sums, blocks, at, x.stride, columns);
         at += 64;
       }
@@ -1420,7 +1423,7 @@ OCTET_ROW void multiply(const weights<F>& w, const activations& x, float* y, std
 }
 
 template <class F, class T>
-OCTET_ROW_INLINE void add_block(__m512* sums, const product_decoder<F>& with, const F* codes, const T* x, span64 s) {
+OCTET_ROW_INLINE void add_block(__m512* sums, const byte_vectors& with, const F* codes, const T* x, span64 s) {
   const floats64 w = floats_in_order(with, codes, s);
   sums[0] = _mm512_fmadd_ps(w.at[0], product_source(x, s.part(0)), sums[0]);
   sums[1] = _mm512_fmadd_ps(w.at[1], product_source(x + 16, s.part(1)), sums[1]);
@@ -1429,7 +1432,7 @@ OCTET_ROW_INLINE void add_block(__m512* sums, const product_decoder<F>& with, co
 }
 template <class F, class T>
 OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
-  const product_decoder<F> with = decoder_of<F>();
+  const byte_vectors with = decoder_of<F>();
   __m512 sums[4] = {};
   std::size_t i = 0;
   for (; i + 64 <= n; i += 64) add_block(sums, with, codes + i, x + i, span64(64));
@@ -1438,7 +1441,7 @@ OCTET_ROW float dot(const F* codes, const T* x, std::size_t n) {
 }
 
 template <class F>
-OCTET_ROW_INLINE void axpy_block(__m512 a, const product_decoder<F>& with, const F* codes, float* y, span64 s) {
+OCTET_ROW_INLINE void axpy_block(__m512 a, const byte_vectors& with, const F* codes, float* y, span64 s) {
   const floats64 w = floats_in_order(with, codes, s), x = load64(y, s);
   const floats64 sums = {{_mm512_fmadd_ps(a, w.at[0], x.at[0]), _mm512_fmadd_ps(a, w.at[1], x.at[1]),
                           _mm512_fmadd_ps(a, w.at[2], x.at[2]), _mm512_fmadd_ps(a, w.at[3], x.at[3])}};
@@ -1447,7 +1450,7 @@ OCTET_ROW_INLINE void axpy_block(__m512 a, const product_decoder<F>& with, const
 template <class F>
 OCTET_ROW void axpy(float a, const F* codes, float* y, std::size_t n) {
   const __m512 factor = _mm512_set1_ps(a);
-  const product_decoder<F> with = decoder_of<F>();
+  const byte_vectors with = decoder_of<F>();
   std::size_t i = 0;
   for (; i + 64 <= n; i += 64) axpy_block(factor, with, codes + i, y + i, span64(64));
   if (i < n) axpy_block(factor, with, codes + i, y + i, span64(n - i));

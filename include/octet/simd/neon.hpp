@@ -66,8 +66,6 @@ inline constexpr std::uint32_t infinity = 0x7F800000;
 
 // -- Memory ---------------------------------------------------------------------------------------------------------
 
-// A run that is no multiple of a block ends with a block that overlaps the one before: input and output are apart, so
-// the same bytes are written twice. A run shorter than a block goes through a buffer or to the scalar row.
 OCTET_ROW_INLINE uint8x16_t load(const void* p) { return vld1q_u8(static_cast<const std::uint8_t*>(p)); }
 OCTET_ROW_INLINE uint16x8_t load8(const void* p) { return vreinterpretq_u16_u8(load(p)); }
 OCTET_ROW_INLINE uint32x4_t load4(const void* p) { return vreinterpretq_u32_u8(load(p)); }
@@ -142,6 +140,25 @@ OCTET_ROW_INLINE source16 load_source16(const T* x) {
   }
 }
 
+// A kernel writes 16 results from 16 values at a time. A run that is no multiple of 16 ends with a block that overlaps
+// the one before: input and output are apart, so the same bytes are written twice. A run shorter than a block goes
+// through a buffer. n is not 0.
+template <class Kernel>
+OCTET_ROW_INLINE void walk(const Kernel& k, std::size_t n) {
+  if (n < 16) {
+    alignas(16) unsigned char values[16 * sizeof(*k.in)] = {}, results[16 * sizeof(*k.out)];
+    std::memcpy(values, k.in, n * sizeof(*k.in));
+    Kernel block = k;
+    block.in = reinterpret_cast<decltype(k.in)>(values);
+    block.out = reinterpret_cast<decltype(k.out)>(results);
+    block.block(0);
+    std::memcpy(k.out, results, n * sizeof(*k.out));
+    return;
+  }
+  for (std::size_t i = 0; n - i >= 16; i += 16) k.block(i);
+  if (n % 16 != 0) k.block(n - 16);
+}
+
 // -- Encoding -------------------------------------------------------------------------------------------------------
 
 // The codes of 4 magnitudes as scalar::nearest_code has them, but without an upper end, in the lower halves of words.
@@ -199,27 +216,18 @@ OCTET_ROW_INLINE uint8x16_t exponents16(const words16& a) {
 }
 
 template <class F, bool Saturates, class T>
-OCTET_ROW_INLINE void encode16(const T* in, F* out) {
-  const source16 x = load_source16(in);
-  if constexpr (F::is_signed)
-    store(out, codes16<F, Saturates, T>(x, x.magnitudes));
-  else
-    store(out, exponents16<Saturates>(x.magnitudes));
-}
+struct encoding {
+  const T* in;
+  F* out;
 
-template <class F, bool Saturates, class T>
-OCTET_ROW_INLINE void encode_all(const T* in, F* out, std::size_t n) {
-  if (n < 16) {
-    exact::bits_of<T> values[16] = {};
-    F codes[16];
-    std::memcpy(values, in, n * sizeof(T));
-    encode16<F, Saturates>(reinterpret_cast<const T*>(values), codes);
-    std::memcpy(out, codes, n);
-    return;
+  OCTET_ROW_INLINE void block(std::size_t i) const {
+    const source16 x = load_source16(in + i);
+    if constexpr (F::is_signed)
+      store(out + i, codes16<F, Saturates, T>(x, x.magnitudes));
+    else
+      store(out + i, exponents16<Saturates>(x.magnitudes));
   }
-  for (std::size_t i = 0; i + 16 <= n; i += 16) encode16<F, Saturates>(in + i, out + i);
-  if (n % 16 != 0) encode16<F, Saturates>(in + n - 16, out + n - 16);
-}
+};
 
 template <class F, class T>
 OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool streams) {
@@ -230,9 +238,9 @@ OCTET_ROW void encode(const T* in, F* out, std::size_t n, overflow o, bool strea
     if (!is_ready())
       scalar::encode(in, out, n, o, streams);
     else if (o == overflow::saturate)
-      encode_all<F, true>(in, out, n);
+      walk(encoding<F, true, T>{in, out}, n);
     else
-      encode_all<F, false>(in, out, n);
+      walk(encoding<F, false, T>{in, out}, n);
   }
 }
 
@@ -366,23 +374,26 @@ OCTET_ROW_INLINE void store16(T* out, const halves16& h) {
 }
 
 template <class F, class T>
-OCTET_ROW_INLINE void decode16(const F* in, T* out) {
-  if constexpr (std::is_same_v<T, float>) {
-    store16(out, floats16(in));
-  } else {
-    const bytes16 b = values16<F, T>(take_apart<F>(load(in)));
-    store16(out, interleave(b.lower, b.upper));
+struct decoding {
+  const F* in;
+  T* out;
+
+  OCTET_ROW_INLINE void block(std::size_t i) const {
+    if constexpr (std::is_same_v<T, float>) {
+      store16(out + i, floats16(in + i));
+    } else {
+      const bytes16 b = values16<F, T>(take_apart<F>(load(in + i)));
+      store16(out + i, interleave(b.lower, b.upper));
+    }
   }
-}
+};
 
 template <class F, class T>
 OCTET_ROW void decode(const F* in, T* out, std::size_t n, bool streams) {
   if constexpr (!is_vector_target<F, T>()) {
     scalar::decode(in, out, n, streams);
   } else {
-    if (n < 16) return scalar::decode(in, out, n, streams);
-    for (std::size_t i = 0; i + 16 <= n; i += 16) decode16(in + i, out + i);
-    if (n % 16 != 0) decode16(in + n - 16, out + n - 16);
+    if (n != 0) walk(decoding<F, T>{in, out}, n);
   }
 }
 
@@ -469,30 +480,22 @@ OCTET_ROW_INLINE words16 all16(float x) {
 }
 
 template <class F, bool Divides, class T>
-OCTET_ROW_INLINE void quantize_all(const T* in, F* out, std::size_t n, float stored, float multiplier) {
-  const words16 d = all16(stored), r = all16(multiplier);
-  if (n < 16) {
-    exact::bits_of<T> values[16] = {};
-    F codes[16];
-    std::memcpy(values, in, n * sizeof(T));
-    quantize16<F, Divides>(reinterpret_cast<const T*>(values), codes, d, r);
-    std::memcpy(out, codes, n);
-    return;
-  }
-  for (std::size_t i = 0; i + 16 <= n; i += 16) quantize16<F, Divides>(in + i, out + i, d, r);
-  if (n % 16 != 0) quantize16<F, Divides>(in + n - 16, out + n - 16, d, r);
-}
+struct quantizing {
+  const T* in;
+  F* out;
+  words16 d, r;
+
+  OCTET_ROW_INLINE void block(std::size_t i) const { quantize16<F, Divides>(in + i, out + i, d, r); }
+};
 
 template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
     if (n == 0) return;
     if (is_moderate(s) && is_ready()) {
-      if (divides(s))
-        quantize_all<F, true>(in, out, n, s.stored.value(), s.multiplier.value());
-      else
-        quantize_all<F, false>(in, out, n, s.stored.value(), s.multiplier.value());
-      return;
+      const words16 d = all16(s.stored.value()), r = all16(s.multiplier.value());
+      if (divides(s)) return walk(quantizing<F, true, T>{in, out, d, r}, n);
+      return walk(quantizing<F, false, T>{in, out, d, r}, n);
     }
   }
   scalar::quantize(in, out, n, s, streams);
@@ -599,14 +602,20 @@ OCTET_ROW_INLINE void dequantize16(const F* in, T* out, const words16& d) {
 }
 
 template <class F, class T>
+struct dequantizing {
+  const F* in;
+  T* out;
+  words16 d;
+
+  OCTET_ROW_INLINE void block(std::size_t i) const { dequantize16(in + i, out + i, d); }
+};
+
+template <class F, class T>
 OCTET_ROW void dequantize(const F* in, T* out, std::size_t n, descale d, bool streams) {
   if constexpr (is_dequantized<F, T>) {
     const words16 factors = all16(d.value());
-    if (n >= 16 && are_moderate(factors, descale_end<F, T>()) && is_ready()) {
-      for (std::size_t i = 0; i + 16 <= n; i += 16) dequantize16(in + i, out + i, factors);
-      if (n % 16 != 0) dequantize16(in + n - 16, out + n - 16, factors);
-      return;
-    }
+    if (n != 0 && are_moderate(factors, descale_end<F, T>()) && is_ready())
+      return walk(dequantizing<F, T>{in, out, factors}, n);
   }
   scalar::dequantize(in, out, n, d, streams);
 }
