@@ -586,6 +586,9 @@ TEST_CASE("Shapes and pointers that do not fit are errors that name what is wron
                     "octet::quantize_into: output has 3 rows, the input 4");
   CHECK_THROWS_WITH(attempt(in, {codes.data(), 4, 3}, descales.data()),
                     "octet::quantize_into: output has 3 columns, the input 4");
+  const auto of_three_rows =
+      octet::as_quantized(matrix_view<const octet::e4m3>(codes.data(), 3, 4), descales.data(), octet::per_token{});
+  CHECK_THROWS_WITH(octet::measure(in, of_three_rows), "octet::measure: the codes have 3 rows, the input 4");
   CHECK_THROWS_AS(attempt({nullptr, 4, 4}, out, descales.data()), std::invalid_argument);
   CHECK_THROWS_AS(attempt(in, {nullptr, 4, 4}, descales.data()), std::invalid_argument);
   CHECK_THROWS_AS(attempt(in, out, nullptr), std::invalid_argument);

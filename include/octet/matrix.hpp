@@ -53,9 +53,10 @@ OCTET_HOST_INLINE void require_matrix(const char* where, const char* what, const
 }
 
 template <class A, class B>
-OCTET_HOST_INLINE void require_same_shape(const char* where, const matrix_view<A>& in, const matrix_view<B>& out) {
-  require(in.rows == out.rows, where, "output has", out.rows, "rows, the input", in.rows);
-  require(in.cols == out.cols, where, "output has", out.cols, "columns, the input", in.cols);
+OCTET_HOST_INLINE void require_same_shape(const char* where, const matrix_view<A>& in, const char* out_has,
+                                          const matrix_view<B>& out) {
+  require(in.rows == out.rows, where, out_has, out.rows, "rows, the input", in.rows);
+  require(in.cols == out.cols, where, out_has, out.cols, "columns, the input", in.cols);
 }
 
 }  // namespace detail

@@ -63,7 +63,7 @@ OCTET_HOST_INLINE void require_matrices(const char* where, const matrix_view<A>&
                                         const Granularity& granularity, const descale* descales) {
   require_matrix(where, "input", "input row_stride", in);
   require_matrix(where, "output", "output row_stride", out);
-  require_same_shape(where, in, out);
+  require_same_shape(where, in, "output has", out);
   require_granularity(granularity);
   require_pointer(where, "the descale array", descales, descale_count(granularity, in.rows, in.cols), "descales");
 }
@@ -330,7 +330,12 @@ template <class T, class F, class Granularity>
                                                    scaling how = scaling::divide) {
   using Value = std::remove_const_t<T>;
   detail::require_types<F, Value>();
-  detail::require_matrices("measure", in, q.codes, q.granularity, q.descales);
+  detail::require_matrix("measure", "input", "input row_stride", in);
+  detail::require_matrix("measure", "the codes", "the codes' row_stride", q.codes);
+  detail::require_same_shape("measure", in, "the codes have", q.codes);
+  detail::require_granularity(q.granularity);
+  detail::require_pointer("measure", "the descale array", q.descales, descale_count(q.granularity, in.rows, in.cols),
+                          "descales");
   const simd::scaled_conversion<F, Value>& kernels = simd::scales<F, Value>();
   const tiling t = q.granularity.tiles(in.rows, in.cols);
   const std::size_t tiles_a_row = t.cols.count(in.cols);
