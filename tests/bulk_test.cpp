@@ -52,7 +52,7 @@ conversions<T> conversions_of() {
 // Calls test(conversions<T>, table, name of T) for every format and source type.
 template <class Test>
 void for_each_conversion(Test&& test) {
-  for_each_format([&](auto tag, const oracle::table& table) {
+  for_each_kernel_format([&](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
     test(conversions_of<F, float>(), table, "float");
     test(conversions_of<F, double>(), table, "double");
@@ -200,7 +200,7 @@ TEST_CASE("one NaN or infinity among numbers changes its own code only, in every
 }
 
 TEST_CASE("bulk encode takes every rounding mode") {
-  for_each_format([](auto tag, const oracle::table& table) {
+  for_each_kernel_format([](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
     const std::vector<double> values = values_for<double>(table, 999, 4);
     std::vector<F> codes(values.size());
@@ -220,7 +220,7 @@ TEST_CASE("bulk encode takes every rounding mode") {
 }
 
 TEST_CASE("bulk stochastic rounding draws word first_index + i for value i, however the array is cut") {
-  for_each_format([](auto tag, const oracle::table& table) {
+  for_each_kernel_format([](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
     const std::vector<float> values = values_for<float>(table, 257, 5);
     tally t;

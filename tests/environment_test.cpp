@@ -399,7 +399,7 @@ struct by_oracle {
 
 #if !defined(__FAST_MATH__)
 TEST_CASE("the recorded digests are those of the oracle") {
-  for_each_format([](auto, const oracle::table& table) {
+  for_each_kernel_format([](auto, const oracle::table& table) {
     const by_oracle by{table};
     INFO(table.about.name);
     CHECK(digest_one_by_one<float>(by) == row_of(table).from_float);
@@ -411,7 +411,7 @@ TEST_CASE("the recorded digests are those of the oracle") {
 #endif
 
 TEST_CASE("codes one by one are the same in every environment") {
-  for_each_format([](auto tag, const oracle::table& table) {
+  for_each_kernel_format([](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
     const by_octet<F> by{};
     const recorded_row& row = row_of(table);
@@ -429,7 +429,7 @@ TEST_CASE("codes in bulk are the same in every environment, on every row that ru
   for (std::size_t i = 0; i < octet::simd::row_count; ++i) {
     if (!octet::simd::row_runs_here(i)) continue;
     octet::simd::pick_row(i);
-    for_each_format([&](auto tag, const oracle::table& table) {
+    for_each_kernel_format([&](auto tag, const oracle::table& table) {
       using F = typename decltype(tag)::type;
       const by_octet<F> by{};
       INFO(table.about.name << ", row " << octet::simd::row_name(i));
@@ -458,7 +458,7 @@ TEST_CASE(
 }
 
 TEST_CASE("decoded values are the same in every environment") {
-  for_each_format([](auto tag, const oracle::table& table) {
+  for_each_kernel_format([](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
     INFO(table.about.name);
     expect_everywhere("decode", row_of(table).decoded, &digest_decoded<F>);
@@ -502,7 +502,7 @@ TEST_CASE("codes are multiplied as what they are in every environment, on every 
     if (!octet::simd::row_runs_here(row)) continue;
     octet::simd::pick_row(row);
     INFO(octet::simd::row_name(row));
-    for_each_format([](auto tag, const oracle::table& table) {
+    for_each_kernel_format([](auto tag, const oracle::table& table) {
       using F = typename decltype(tag)::type;
       if constexpr (F::is_signed) expect_everywhere(table.about.name, 0, &wrong_products<F>);
     });
@@ -540,7 +540,7 @@ TEST_CASE("one NaN among numbers is seen in every lane, whatever the flags") {
 
 #if !defined(__FAST_MATH__)
 TEST_CASE("prints the digests", "[.record]") {
-  for_each_format([](auto tag, const oracle::table& table) {
+  for_each_kernel_format([](auto tag, const oracle::table& table) {
     using F = typename decltype(tag)::type;
     const by_oracle by{table};
     std::printf("    {0x%016llX, 0x%016llX, 0x%016llX, 0x%016llX, 0x%016llX, 0x%016llX},\n",

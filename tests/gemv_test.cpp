@@ -162,7 +162,7 @@ TEMPLATE_TEST_CASE("A product is as near to the exact one as its bound says", ""
 TEST_CASE("Every format and source type is multiplied") {
   on_every_row([] {
     tally results;
-    for_each_format([&](auto tag, const auto&) {
+    for_each_kernel_format([&](auto tag, const auto&) {
       using F = typename decltype(tag)::type;
       if constexpr (F::is_signed) {
         check<F, float>(per_token{}, {3, 200, 1}, 1, results);
@@ -214,7 +214,7 @@ TEST_CASE("A source of another library takes the general road") {
 TEST_CASE("Every code is decoded exactly, in every position") {
   on_every_row([] {
     tally results;
-    for_each_format([&](auto tag, const auto&) {
+    for_each_kernel_format([&](auto tag, const auto&) {
       using F = typename decltype(tag)::type;
       if constexpr (F::is_signed) {
         constexpr std::size_t rows = 256, cols = 131;
