@@ -316,6 +316,39 @@ TEST_CASE("NaN and infinity follow the policy, are counted, and do not touch oth
   }
 }
 
+TEST_CASE("Groups with and without NaN and infinities side by side are each what they are alone") {
+  constexpr std::size_t groups = 40;
+  oracle::random random(77);
+  for (const std::size_t width : {24u, 32u, 128u, 512u, 1000u})
+    for (const octet::nonfinite policy : {octet::nonfinite::ignore, octet::nonfinite::propagate}) {
+      std::vector<float> x = random_values(groups * width, width);
+      for (std::size_t g = 0; g < groups; ++g)
+        if (random() % 3 == 0) {
+          x[g * width + random() % width] = random() % 2 == 0 ? quiet_nan : -infinity;
+          x[g * width + random() % width] = infinity;
+        }
+      scale_rule rule;
+      rule.on_nonfinite = policy;
+      std::vector<octet::e4m3> codes(x.size()), alone(width);
+      std::vector<descale> descales(groups, descale(1));
+      const std::size_t not_finite =
+          octet::quantize_into(matrix_view<const float>(x.data(), groups, width), per_token{}, rule,
+                               matrix_view(codes.data(), groups, width), descales.data());
+      std::size_t counted = 0, differences = 0;
+      for (std::size_t g = 0; g < groups; ++g) {
+        descale d(1);
+        counted += octet::quantize_into(matrix_view<const float>(x.data() + g * width, 1, width), per_tensor{}, rule,
+                                        matrix_view(alone.data(), 1, width), &d);
+        differences += std::memcmp(&d, &descales[g], sizeof d) != 0;
+        differences += std::memcmp(alone.data(), codes.data() + g * width, width) != 0;
+      }
+      CAPTURE(width, policy);
+      CHECK(differences == 0);
+      CHECK(not_finite == counted);
+      CHECK(counted > 5);
+    }
+}
+
 TEST_CASE("Rows of a quantized matrix can be decoded on their own") {
   const std::vector<float> x = random_values(300 * 40, 5);
   const matrix_view in(x.data(), 300, 40);

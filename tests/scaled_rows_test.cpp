@@ -122,6 +122,10 @@ class row_comparison {
     const octet::simd::group_scales each{descales.data(), multipliers.data(), how == octet::scaling::divide};
     expect_same_of("quantize_each", guard,
                    [&](const kernels& k, F* out) { k.quantize_each(values.data(), out, n, each); });
+    for (std::size_t width = 16; octet::simd::is_run_width(width) && width <= n; width *= 2)
+      expect_same_of("quantize_runs", guard, [&](const kernels& k, F* out) {
+        k.quantize_runs(values.data(), out, width, n / width, each, false);
+      });
     for (std::size_t first : {0u, 3u, 8u, 13u}) measure(s, quantized, first);
     measure(s, codes, 0);
   }
@@ -152,6 +156,10 @@ class row_comparison {
         if (n > 0) std::memcpy(out, so_far.data(), n * sizeof(bits));
         octet::simd::reduces<T>().amax_each(values.data(), out, n);
       });
+      for (std::size_t width = 16; octet::simd::is_run_width(width) && width <= n; width *= 2)
+        expect_same_of("amax_runs", bits{3}, [&](const kernels&, bits* out) {
+          octet::simd::reduces<T>().amax_runs(values.data(), width, n / width, out, trial % 2 == 0);
+        });
     }
     octet::simd::pick_row(octet::simd::row_count);
   }
@@ -173,6 +181,60 @@ TEST_CASE("Every row scales, restores and measures any values by any descale as 
   row_comparison<octet::p3109_p4, float>(12, results);
   row_comparison<octet::fp8<6, 1>, float>(13, results);
 #endif
+  CAPTURE(results.first);
+  CHECK(results.differences == 0);
+  CHECK(results.compared > 1000000);
+}
+
+namespace {
+
+// Amaxes of any bits (a sign and NaN among them), mostly normal ones, so that whole vectors of them are.
+float any_amax(oracle::random& random, std::uint64_t trial) {
+  const std::uint64_t any = random();
+  if (any % 64 == 0 && trial % 4 == 0)
+    return octet::float_traits<float>::from_bits(static_cast<std::uint32_t>(any >> 32));
+  return std::ldexp(1 + static_cast<float>(any >> 40) / 0x1p24f, static_cast<int>(any >> 8 & 0xFF) % 252 - 126);
+}
+
+template <class F>
+void compare_scales(const octet::scale_rule& rule, std::uint64_t trial, oracle::random& random, tally& results) {
+  float amax[70];
+  const std::size_t n = static_cast<std::size_t>(random() % 70);
+  for (float& a : amax) a = any_amax(random, trial);
+  for (std::size_t row = 0; row < octet::simd::row_count; ++row) {
+    if (!octet::simd::row_runs_here(row)) continue;
+    octet::simd::pick_row(row);
+    descale stored[70];
+    octet::scale multipliers[70];
+    for (std::size_t i = 0; i < 70; ++i) stored[i] = descale(3), multipliers[i] = octet::scale(3);
+    octet::simd::scales<F, float>().scales_of(amax, n, rule, stored, multipliers);
+    for (std::size_t i = 0; i < 70; ++i) {
+      const octet::group_scale s =
+          i < n ? octet::scale_of<F>(amax[i], rule) : octet::group_scale{descale(3), octet::scale(3), false};
+      results.expect(std::memcmp(&stored[i], &s.stored, sizeof(float)) == 0 &&
+                         std::memcmp(&multipliers[i], &s.multiplier, sizeof(float)) == 0,
+                     [&] { return std::string(octet::simd::row_name(row)) + ": scale of " + std::to_string(amax[i]); });
+    }
+  }
+  octet::simd::pick_row(octet::simd::row_count);
+}
+
+}  // namespace
+
+TEST_CASE("Every row finds the scales of many groups as scale_of finds each") {
+  tally results;
+  oracle::random random(21);
+  for (std::uint64_t trial = 0; trial < 1 << 13; ++trial) {
+    octet::scale_rule rule(static_cast<octet::descale_form>(trial % 8), static_cast<octet::scaling>(trial / 8 % 3));
+    const std::uint64_t any = random();
+    if (any % 3 == 0) rule.margin = static_cast<int>(any >> 8 & 0xFF) % 253 - 126;
+    if (any % 5 == 0) rule.largest = std::fabs(any_amax(random, 1));
+    if (any % 7 == 0) rule.floor = std::fabs(any_amax(random, 1));
+    if (any % 11 == 0) rule.cap = std::fabs(any_amax(random, 1));
+    compare_scales<octet::e4m3>(rule, trial, random, results);
+    compare_scales<octet::e5m2fnuz>(rule, trial, random, results);
+    compare_scales<octet::e2m1>(rule, trial, random, results);
+  }
   CAPTURE(results.first);
   CHECK(results.differences == 0);
   CHECK(results.compared > 1000000);

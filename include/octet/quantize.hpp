@@ -82,27 +82,39 @@ OCTET_HOST_INLINE bool streams(const matrix_view<A>& m, const matrix_view<B>&) {
   return simd::streams(m.rows * m.cols * (sizeof(A) + sizeof(B)));
 }
 
-// A matrix in one tile, without gaps between its rows, is one long row.
+// Rows without gaps between them are one long row where all of them are one tile, or each is cut into equal ones.
 template <class A, class B>
 OCTET_HOST_INLINE void join_rows(tiling& t, matrix_view<A>& a, matrix_view<B>& b) {
-  if (a.row_stride != a.cols || b.row_stride != b.cols || t.rows.count(a.rows) != 1 || t.cols.count(a.cols) != 1)
-    return;
   const std::size_t n = a.rows * a.cols;
+  const bool no_gaps = a.row_stride == a.cols && b.row_stride == b.cols;
+  const bool one_tile = t.rows.count(a.rows) == 1 && t.cols.count(a.cols) == 1;
+  const bool equal_parts = t.rows.size == 1 && t.cols.first == 0 && a.cols % t.cols.size == 0;
+  if (!no_gaps || (!one_tile && !equal_parts)) return;
   a = {a.data, 1, n};
   b = {b.data, 1, n};
-  t = per_tensor{}.tiles(1, n);
+  if (one_tile) t = per_tensor{}.tiles(1, n);
 }
 
-// Tiles one column wide are worked on in runs of so many neighbours, so that memory is read along its rows.
-inline constexpr std::size_t columns_at_once = 256;
+// Small tiles are worked on many at a time: those one column wide so many, so that memory is read along its rows; those
+// of a part of one row so many, of no more elements in all than stay in the first cache.
+inline constexpr std::size_t columns_at_once = 256, runs_at_once = 64, elements_at_once = 4096;
 
-// A tile, or a run of tiles one column wide: its (first) number, and its rows and columns.
+// A tile, or neighbouring small ones: the (first) number, and the rows and columns.
 struct block {
   std::size_t number, r0, r1, c0, c1;
   OCTET_HOST_INLINE std::size_t width() const { return c1 - c0; }
 };
 
-// Calls visit.tile(block) for every tile, or visit.columns(block) for runs of tiles one column wide.
+// How many whole runs `size` elements long, of which `room` elements hold some, are worked on at a time. Fewer than two:
+// they are not small, or their size is none that the kernels take.
+OCTET_HOST_INLINE constexpr std::size_t runs_in(std::size_t size, std::size_t room) {
+  if (!simd::is_run_width(size)) return 0;
+  const std::size_t most = elements_at_once / size < runs_at_once ? elements_at_once / size : runs_at_once;
+  return room / size < most ? room / size : most;
+}
+
+// Calls visit.tile(block) for every tile, or visit.columns(block) for tiles one column wide, or visit.runs(block, size)
+// for whole small tiles of one row.
 template <class Visitor>
 OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::size_t cols, Visitor& visit) {
   const std::size_t tiles_a_row = t.cols.count(cols);
@@ -114,8 +126,15 @@ OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::siz
       if (t.cols.size == 1) {
         c1 = cols - c0 < columns_at_once ? cols : c0 + columns_at_once;
         visit.columns(block{number, r0, r1, c0, c1});
+        continue;
+      }
+      c1 = t.cols.end(tile_col, cols);
+      const bool whole_run = r1 - r0 == 1 && c1 - c0 == t.cols.size;
+      const std::size_t runs = whole_run ? runs_in(t.cols.size, cols - c0) : 0;
+      if (runs > 1) {
+        c1 = c0 + runs * t.cols.size;
+        visit.runs(block{number, r0, r1, c0, c1}, t.cols.size);
       } else {
-        c1 = t.cols.end(tile_col, cols);
         visit.tile(block{number, r0, r1, c0, c1});
       }
     }
@@ -152,6 +171,9 @@ struct encode_tiles {
     for (std::size_t r = b.r0; r < b.r1; ++r)
       kernels.quantize_each(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
   }
+  OCTET_HOST_INLINE void runs(const block& b, std::size_t size, simd::group_scales s) const {
+    kernels.quantize_runs(in.row(b.r0) + b.c0, codes.row(b.r0) + b.c0, size, b.width() / size, s, streams);
+  }
 };
 
 template <class F, class T>
@@ -162,16 +184,34 @@ struct quantize_found {
   descale* descales;
   std::size_t not_finite;
   exact::bits_of<T> ahead;  // the largest magnitude of the next run
+  std::size_t counted;      // not_finite before that run was looked at
 
-  // The scale of a tile from the bits of its largest magnitude; NaN and infinity take a second look.
-  OCTET_HOST_INLINE group_scale scale_from(exact::bits_of<T> largest, const block& b) {
-    if (largest < float_traits<T>::infinity) return scale_of<F>(magnitude_of<T>(largest), rule);
-    exact::bits_of<T> finite = 0;
+  OCTET_HOST_INLINE exact::bits_of<T> finite_amax(const block& b) {
+    exact::bits_of<T> largest = 0;
     for (std::size_t r = b.r0; r < b.r1; ++r) {
       const exact::bits_of<T> row = kernels.finite_amax(encode.in.row(r) + b.c0, b.width(), not_finite);
-      finite = row > finite ? row : finite;
+      largest = row > largest ? row : largest;
     }
-    return scale_of<F>(magnitude_of<T>(rule.on_nonfinite == nonfinite::ignore ? finite : largest), rule);
+    return largest;
+  }
+  // The amax of a tile from the bits of its largest magnitude; NaN and infinity take a second look.
+  OCTET_HOST_INLINE float amax_from(exact::bits_of<T> largest, const block& b) {
+    if (largest >= float_traits<T>::infinity) {
+      const exact::bits_of<T> finite = finite_amax(b);
+      if (rule.on_nonfinite == nonfinite::ignore) largest = finite;
+    }
+    return magnitude_of<T>(largest);
+  }
+  // The scales of neighbouring tiles, each `size` columns wide. multipliers: one a tile, written.
+  OCTET_HOST_INLINE simd::group_scales scales_from(const exact::bits_of<T>* largest, const block& b, std::size_t size,
+                                                   scale* multipliers) {
+    static_assert(runs_at_once <= columns_at_once, "");
+    float amax[columns_at_once];
+    const std::size_t count = b.width() / size;
+    for (std::size_t i = 0, c = b.c0; i < count; ++i, c += size)
+      amax[i] = amax_from(largest[i], {b.number + i, b.r0, b.r1, c, c + size});
+    encode.kernels.scales_of(amax, count, rule, descales + b.number, multipliers);
+    return {descales + b.number, multipliers, rule.on_the_way_in == scaling::divide};
   }
 
   OCTET_HOST_INLINE void tile(const block& b) {
@@ -180,31 +220,40 @@ struct quantize_found {
       const exact::bits_of<T> row = kernels.amax(encode.in.row(r) + b.c0, b.width(), encode.streams);
       largest = row > largest ? row : largest;
     }
-    const group_scale s = scale_from(largest, b);
+    const group_scale s = scale_of<F>(amax_from(largest, b), rule);
     descales[b.number] = s.stored;
     encode.tile(b, s);
   }
 
-  // Tiles one row high: each is quantized while the amax of the next is found.
+  // Tiles one row high: each is quantized while the amax of the next is found. After one with NaN or infinities that is
+  // the amax of finite values from the start, instead of a second look.
   OCTET_HOST_INLINE void run(const block& b, const block& next) {
     if (b.number == 0) ahead = kernels.amax(encode.in.row(b.r0) + b.c0, b.width(), encode.streams);
-    const group_scale s = scale_from(ahead, b);
+    const group_scale s = scale_of<F>(amax_from(ahead, b), rule);
+    const bool strays = not_finite != counted && rule.on_nonfinite == nonfinite::ignore;
+    counted = not_finite;
     descales[b.number] = s.stored;
-    if (next.width() == 0) return encode.tile(b, s);
-    ahead = encode.kernels.quantize_and_amax(encode.in.row(b.r0) + b.c0, encode.codes.row(b.r0) + b.c0, b.width(), s,
-                                             encode.in.row(next.r0) + next.c0, next.width(), encode.streams);
+    if (strays || next.width() == 0) {
+      encode.tile(b, s);
+      ahead = finite_amax(next);
+    } else {
+      ahead = encode.kernels.quantize_and_amax(encode.in.row(b.r0) + b.c0, encode.codes.row(b.r0) + b.c0, b.width(), s,
+                                               encode.in.row(next.r0) + next.c0, next.width(), encode.streams);
+    }
   }
 
   OCTET_HOST_INLINE void columns(const block& b) {
     exact::bits_of<T> largest[columns_at_once] = {};
     scale multipliers[columns_at_once];
     for (std::size_t r = b.r0; r < b.r1; ++r) kernels.amax_each(encode.in.row(r) + b.c0, largest, b.width());
-    for (std::size_t i = 0; i < b.width(); ++i) {
-      const group_scale s = scale_from(largest[i], {b.number + i, b.r0, b.r1, b.c0 + i, b.c0 + i + 1});
-      descales[b.number + i] = s.stored;
-      multipliers[i] = s.multiplier;
-    }
-    encode.columns(b, {descales + b.number, multipliers, rule.on_the_way_in == scaling::divide});
+    encode.columns(b, scales_from(largest, b, 1, multipliers));
+  }
+
+  OCTET_HOST_INLINE void runs(const block& b, std::size_t size) {
+    exact::bits_of<T> largest[runs_at_once];
+    scale multipliers[runs_at_once];
+    kernels.amax_runs(encode.in.row(b.r0) + b.c0, size, b.width() / size, largest, encode.streams);
+    encode.runs(b, size, scales_from(largest, b, size, multipliers));
   }
 };
 
@@ -214,11 +263,18 @@ struct quantize_given {
   scaling how;
   const descale* descales;
 
+  OCTET_HOST_INLINE simd::group_scales scales_of(const block& b, std::size_t count, scale* multipliers) const {
+    for (std::size_t i = 0; i < count; ++i) multipliers[i] = scale_of(descales[b.number + i], how).multiplier;
+    return {descales + b.number, multipliers, how == scaling::divide};
+  }
   OCTET_HOST_INLINE void tile(const block& b) const { encode.tile(b, scale_of(descales[b.number], how)); }
   OCTET_HOST_INLINE void columns(const block& b) const {
     scale multipliers[columns_at_once];
-    for (std::size_t i = 0; i < b.width(); ++i) multipliers[i] = scale_of(descales[b.number + i], how).multiplier;
-    encode.columns(b, {descales + b.number, multipliers, how == scaling::divide});
+    encode.columns(b, scales_of(b, b.width(), multipliers));
+  }
+  OCTET_HOST_INLINE void runs(const block& b, std::size_t size) const {
+    scale multipliers[runs_at_once];
+    encode.runs(b, size, scales_of(b, b.width() / size, multipliers));
   }
 };
 
@@ -237,6 +293,10 @@ struct dequantize_tiles {
   OCTET_HOST_INLINE void columns(const block& b) const {
     for (std::size_t r = b.r0; r < b.r1; ++r)
       kernels.dequantize_each(codes.row(r) + b.c0, out.row(r) + b.c0, b.width(), descales + b.number);
+  }
+  OCTET_HOST_INLINE void runs(const block& b, std::size_t size) const {
+    for (std::size_t c = b.c0, i = b.number; c < b.c1; c += size, ++i)
+      kernels.dequantize(codes.row(b.r0) + c, out.row(b.r0) + c, size, descales[i], streams);
   }
 };
 
@@ -275,8 +335,8 @@ OCTET_HOST_INLINE std::size_t quantize_into(matrix_view<T> in, const Granularity
   const bool streams = detail::streams(in, codes);
   detail::join_rows(t, in, codes);
   detail::quantize_found<F, Value> visit{
-      {in, codes, simd::scales<F, Value>(), streams}, simd::reduces<Value>(), rule, descales, 0, 0};
-  if (t.rows.size == 1 && t.cols.size != 1)
+      {in, codes, simd::scales<F, Value>(), streams}, simd::reduces<Value>(), rule, descales, 0, 0, 0};
+  if (t.rows.size == 1 && t.cols.size != 1 && detail::runs_in(t.cols.size, in.cols) < 2)
     detail::for_each_run(t, in.rows, in.cols, visit);
   else
     detail::for_each_tile(t, in.rows, in.cols, visit);

@@ -27,11 +27,12 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&avx2::encode<F, T>, &avx2::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&avx2::amax<T>, &avx2::finite_amax<T>, &avx2::amax_each<T>};
+  static constexpr reduction<T> reduces = {&avx2::amax<T>, &avx2::finite_amax<T>, &avx2::amax_each<T>,
+                                           &avx2::amax_runs<T>};
   template <class F, class T>
-  static constexpr scaled_conversion<F, T> scales = {&avx2::quantize<F, T>,        &avx2::quantize_and_amax<F, T>,
-                                                     &avx2::quantize_each<F, T>,   &avx2::dequantize<F, T>,
-                                                     &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
+  static constexpr scaled_conversion<F, T> scales = {
+      &avx2::quantize<F, T>, &avx2::quantize_and_amax<F, T>, &avx2::quantize_each<F, T>,   &avx2::quantize_runs<F, T>,
+      &scalar::scales_of<F>, &avx2::dequantize<F, T>,        &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
   template <class F, class T>
   static constexpr product<F, T> products = {&scalar::arrange<T>, &avx2::multiply<F>, &avx2::dot<F, T>, &avx2::axpy<F>};
 };

@@ -31,10 +31,12 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&avx512::encode<F, T, false>, &avx512::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::finite_amax<T>, &avx512::amax_each<T>};
+  static constexpr reduction<T> reduces = {&avx512::amax<T>, &avx512::finite_amax<T>, &avx512::amax_each<T>,
+                                           &avx512::amax_runs<T>};
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&avx512::quantize<F, T>,        &avx512::quantize_and_amax<F, T>,
-                                                     &avx512::quantize_each<F, T>,   &avx512::dequantize<F, T>,
+                                                     &avx512::quantize_each<F, T>,   &avx512::quantize_runs<F, T>,
+                                                     &avx512::scales_of<F>,          &avx512::dequantize<F, T>,
                                                      &avx512::dequantize_each<F, T>, &avx512::measure<F, T>};
   template <class F, class T>
   static constexpr product<F, T> products = {&avx512::arrange<T>, &avx512::multiply<F>, &avx512::dot<F, T>,

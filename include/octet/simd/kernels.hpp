@@ -19,6 +19,9 @@ struct conversion {
   void (*decode)(const F* in, T* out, std::size_t n, bool streams);
 };
 
+// The lengths of runs that are worked on many at a time.
+OCTET_HOST_INLINE constexpr bool is_run_width(std::size_t n) { return n >= 16 && n <= 512 && (n & (n - 1)) == 0; }
+
 // The bits of the largest magnitude, NaN and infinity included: as integers finite < infinity < NaN. 0 for n = 0.
 template <class T>
 struct reduction {
@@ -26,9 +29,11 @@ struct reduction {
   // Of the finite values alone; the others are counted, on top of what not_finite is.
   exact::bits_of<T> (*finite_amax)(const T* in, std::size_t n, std::size_t& not_finite);
   void (*amax_each)(const T* in, exact::bits_of<T>* amax, std::size_t n);  // amax[i] = max(amax[i], |in[i]|)
+  // One amax for each of `count` neighbouring runs, `width` values long (is_run_width).
+  void (*amax_runs)(const T* in, std::size_t width, std::size_t count, exact::bits_of<T>* amax, bool streams);
 };
 
-// One group_scale an element, all of which divide or none.
+// One group_scale an element, or one a run, all of which divide or none.
 struct group_scales {
   const descale* stored;
   const scale* multipliers;
@@ -51,6 +56,9 @@ struct scaled_conversion {
   exact::bits_of<T> (*quantize_and_amax)(const T* in, F* out, std::size_t n, group_scale s, const T* next,
                                          std::size_t next_n, bool streams);
   void (*quantize_each)(const T* in, F* out, std::size_t n, group_scales s);
+  void (*quantize_runs)(const T* in, F* out, std::size_t width, std::size_t count, group_scales s, bool streams);
+  // octet::scale_of each of n amaxes.
+  void (*scales_of)(const float* amax, std::size_t n, const scale_rule& rule, descale* stored, scale* multipliers);
   void (*dequantize)(const F* in, T* out, std::size_t n, descale d, bool streams);
   void (*dequantize_each)(const F* in, T* out, std::size_t n, const descale* d);  // one an element
   // Adds elements first, first + 1, ... of a row.
@@ -163,6 +171,9 @@ OCTET_HOST_INLINE bool is_moderate(group_scale s) {
 OCTET_HOST_INLINE bool is_normal(group_scale s) {
   constexpr float_range range = {0x00800000, 0x7E800001};
   return range.holds(s.stored.value()) && range.holds(s.multiplier.value());
+}
+OCTET_HOST_INLINE bool is_large(group_scale s) {
+  return bit_cast<std::uint32_t>(s.stored.value()) >= bit_cast<std::uint32_t>(1.0f);
 }
 // Division by a power of two is multiplication.
 OCTET_HOST_INLINE bool divides(group_scale s) {

@@ -24,11 +24,12 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&neon::encode<F, T>, &neon::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&neon::amax<T>, &scalar::finite_amax<T>, &neon::amax_each<T>};
+  static constexpr reduction<T> reduces = {&neon::amax<T>, &scalar::finite_amax<T>, &neon::amax_each<T>,
+                                           &neon::amax_runs<T>};
   template <class F, class T>
-  static constexpr scaled_conversion<F, T> scales = {&neon::quantize<F, T>,        &neon::quantize_and_amax<F, T>,
-                                                     &neon::quantize_each<F, T>,   &neon::dequantize<F, T>,
-                                                     &neon::dequantize_each<F, T>, &scalar::measure<F, T>};
+  static constexpr scaled_conversion<F, T> scales = {
+      &neon::quantize<F, T>, &neon::quantize_and_amax<F, T>, &neon::quantize_each<F, T>,   &neon::quantize_runs<F, T>,
+      &scalar::scales_of<F>, &neon::dequantize<F, T>,        &neon::dequantize_each<F, T>, &scalar::measure<F, T>};
   template <class F, class T>
   static constexpr product<F, T> products = scalar::row::products<F, T>;
 };

@@ -191,7 +191,23 @@ OCTET_LOCAL void amax_each(const T* OCTET_RESTRICT in, exact::bits_of<T>* OCTET_
   }
 }
 
+template <class T>
+OCTET_LOCAL void amax_runs(const T* in, std::size_t width, std::size_t count, exact::bits_of<T>* largest,
+                           bool streams) {
+  for (std::size_t i = 0; i < count; ++i) largest[i] = scalar::amax(in + i * width, width, streams);
+}
+
 // -- Scaled conversion ------------------------------------------------------------------------------------------------
+
+template <class F>
+OCTET_LOCAL void scales_of(const float* amax, std::size_t n, const scale_rule& rule, descale* stored,
+                           scale* multipliers) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const group_scale s = octet::scale_of<F>(amax[i], rule);
+    stored[i] = s.stored;
+    multipliers[i] = s.multiplier;
+  }
+}
 
 template <class T>
 struct scaled_values {
@@ -229,6 +245,13 @@ OCTET_LOCAL void quantize_each(const T* in, F* out, std::size_t n, group_scales 
     for (std::size_t k = 0; k < count; ++k) factors[k] = factor_of({s.stored[i + k], s.multipliers[i + k], s.divides});
     encode_values(values_scaled_each<T>{in + i, factors}, out + i, count, overflow::saturate);
   }
+}
+
+template <class F, class T>
+OCTET_LOCAL void quantize_runs(const T* in, F* out, std::size_t width, std::size_t count, group_scales s,
+                               bool streams) {
+  for (std::size_t i = 0; i < count; ++i, in += width, out += width)
+    scalar::quantize(in, out, width, {s.stored[i], s.multipliers[i], s.divides}, streams);
 }
 
 template <class F, class T>
@@ -355,10 +378,12 @@ struct row {
   template <class F, class T>
   static constexpr conversion<F, T> converts = {&scalar::encode<F, T>, &scalar::decode<F, T>};
   template <class T>
-  static constexpr reduction<T> reduces = {&scalar::amax<T>, &scalar::finite_amax<T>, &scalar::amax_each<T>};
+  static constexpr reduction<T> reduces = {&scalar::amax<T>, &scalar::finite_amax<T>, &scalar::amax_each<T>,
+                                           &scalar::amax_runs<T>};
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {&scalar::quantize<F, T>,        &scalar::quantize_and_amax<F, T>,
-                                                     &scalar::quantize_each<F, T>,   &scalar::dequantize<F, T>,
+                                                     &scalar::quantize_each<F, T>,   &scalar::quantize_runs<F, T>,
+                                                     &scalar::scales_of<F>,          &scalar::dequantize<F, T>,
                                                      &scalar::dequantize_each<F, T>, &scalar::measure<F, T>};
   template <class F, class T>
   static constexpr product<F, T> products = {&scalar::arrange<T>, &scalar::multiply<F>, &scalar::dot<F, T>,

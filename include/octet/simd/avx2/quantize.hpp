@@ -134,6 +134,12 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
     quantize_each_all<F, false>(in, out, n, s);
 }
 
+template <class F, class T>
+OCTET_ROW void quantize_runs(const T* in, F* out, std::size_t width, std::size_t count, group_scales s, bool streams) {
+  for (std::size_t i = 0; i < count; ++i, in += width, out += width)
+    avx2::quantize(in, out, width, {s.stored[i], s.multipliers[i], s.divides}, streams);
+}
+
 }  // namespace avx2
 }  // namespace simd
 }  // namespace v0

@@ -23,14 +23,30 @@ OCTET_ROW_INLINE encoding<F, true, Scale, T> quantizer(const T* in, F* out, grou
   return {in, out, Scale(s)};
 }
 
+// Calls run(the kernel for a scale that is normal).
+template <class F, class T, class Run>
+OCTET_ROW_INLINE auto with_quantizer(const T* in, F* out, group_scale s, const Run& run) {
+  if (is_moderate(s))
+    return divides(s) ? run(quantizer<moderate_scale<F, true>>(in, out, s))
+                      : run(quantizer<moderate_scale<F, false>>(in, out, s));
+  if (is_large(s)) return run(quantizer<large_scale<F>>(in, out, s));
+  return divides(s) ? run(quantizer<small_scale<F, true>>(in, out, s))
+                    : run(quantizer<small_scale<F, false>>(in, out, s));
+}
+
+struct all_of_a_run {
+  std::size_t n;
+  bool streams;
+  template <class Kernel>
+  OCTET_ROW_INLINE void operator()(const Kernel& k) const {
+    walk(k, n, streams);
+  }
+};
+
 template <class F, class T>
 OCTET_ROW void quantize(const T* in, F* out, std::size_t n, group_scale s, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
-    if (is_moderate(s)) {
-      if (divides(s)) return walk(quantizer<moderate_scale<F, true>>(in, out, s), n, streams);
-      return walk(quantizer<moderate_scale<F, false>>(in, out, s), n, streams);
-    }
-    if (is_normal(s)) return walk(quantizer<any_scale<F>>(in, out, s), n, streams);
+    if (is_normal(s)) return with_quantizer(in, out, s, all_of_a_run{n, streams});
   }
   scalar::quantize(in, out, n, s, streams);
 }
@@ -81,16 +97,25 @@ OCTET_ROW_INLINE exact::bits_of<T> walk_and_amax(const Kernel& k, std::size_t n,
   return largest.value();
 }
 
+template <class T>
+struct a_run_and_the_next {
+  std::size_t n;
+  const T* next;
+  std::size_t next_n;
+  bool streams;
+  template <class Kernel>
+  OCTET_ROW_INLINE exact::bits_of<T> operator()(const Kernel& k) const {
+    return walk_and_amax(k, n, next, next_n, streams);
+  }
+};
+
 template <class F, class T>
 OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n, group_scale s, const T* next,
                                               std::size_t next_n, bool streams) {
   if constexpr (is_vector_source<T> && is_moderate_format<F>) {
-    if (is_moderate(s)) {
-      if (divides(s)) return walk_and_amax(quantizer<moderate_scale<F, true>>(in, out, s), n, next, next_n, streams);
-      return walk_and_amax(quantizer<moderate_scale<F, false>>(in, out, s), n, next, next_n, streams);
-    }
+    if (is_normal(s)) return with_quantizer(in, out, s, a_run_and_the_next<T>{n, next, next_n, streams});
   }
-  avx512::quantize(in, out, n, s, streams);
+  scalar::quantize(in, out, n, s, streams);
   return avx512::amax(next, next_n, streams);
 }
 
@@ -128,6 +153,50 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
     quantize_each_all<F, true>(in, out, n, s);
   else
     quantize_each_all<F, false>(in, out, n, s);
+}
+
+// Runs of 16, 32, 64 ... values, each by a scale of its own: 16 values have one.
+template <class F, bool Divides>
+OCTET_ROW_INLINE rounded16 scaled_run16(__m512 x, group_scales scales, std::size_t run) {
+  return scaled_each16<F, Divides>(x, _mm512_set1_ps(scales.stored[run].value()),
+                                   _mm512_set1_ps(scales.multipliers[run].value()));
+}
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void quantize_runs_all(const T* in, F* out, std::size_t width, std::size_t count, group_scales s) {
+  const int shift = __builtin_ctzll(width);
+  const std::size_t n = width * count, last = count - 1;
+  for (std::size_t i = 0; i < n; i += 64) {
+    const span64 span(n - i);
+    const floats64 x = load64(in + i, span);
+    __m512i codes = merge64<F>(scaled_run16<F, Divides>(x.at[0], s, i >> shift),
+                               scaled_run16<F, Divides>(x.at[1], s, least((i + 16) >> shift, last)),
+                               scaled_run16<F, Divides>(x.at[2], s, least((i + 32) >> shift, last)),
+                               scaled_run16<F, Divides>(x.at[3], s, least((i + 48) >> shift, last)), of_runs);
+    if (has_nan(x)) codes = with_nan<F>(codes, x);
+    _mm512_mask_storeu_epi8(out + i, span.lanes, codes);
+  }
+}
+
+// Whether all of the scales are moderate.
+OCTET_ROW_INLINE bool all_moderate(group_scales s, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 64) {
+    const span64 span(count - i);
+    if (!within64(load64(as_floats(s.stored + i), span), moderate, span) ||
+        !within64(load64(reinterpret_cast<const float*>(s.multipliers + i), span), moderate, span))
+      return false;
+  }
+  return true;
+}
+
+template <class F, class T>
+OCTET_ROW void quantize_runs(const T* in, F* out, std::size_t width, std::size_t count, group_scales s, bool streams) {
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    if (all_moderate(s, count))
+      return s.divides ? quantize_runs_all<F, true>(in, out, width, count, s)
+                       : quantize_runs_all<F, false>(in, out, width, count, s);
+  }
+  for (std::size_t i = 0; i < count; ++i, in += width, out += width)
+    avx512::quantize(in, out, width, {s.stored[i], s.multipliers[i], s.divides}, streams);
 }
 
 }  // namespace avx512

@@ -75,28 +75,58 @@ OCTET_ROW exact::bits_of<T> amax(const T* in, std::size_t n, bool streams) {
   }
 }
 
+// Adds the finite magnitudes of a vector of values (those of `lanes`) and counts the others.
+template <class T>
+OCTET_ROW_INLINE __m512i finite_larger(__m512i largest, const T* in, std::uint32_t lanes, std::size_t& not_finite) {
+  const __m512i a = larger(_mm512_setzero_si512(), in, lanes);
+  if constexpr (sizeof(T) == 4) {
+    const __mmask16 finite = _mm512_cmplt_epu32_mask(a, _mm512_set1_epi32(0x7F800000));
+    not_finite += 16 - static_cast<std::size_t>(__builtin_popcount(finite));
+    return _mm512_mask_max_epu32(largest, finite, largest, a);
+  } else {
+    const __m512i limit = _mm512_set1_epi16(static_cast<short>(float_traits<T>::infinity));
+    const __mmask32 finite = _mm512_cmplt_epu16_mask(a, limit);
+    not_finite += 32 - static_cast<std::size_t>(__builtin_popcount(finite));
+    return _mm512_mask_max_epu16(largest, finite, largest, a);
+  }
+}
+
 template <class T>
 OCTET_ROW exact::bits_of<T> finite_amax(const T* in, std::size_t n, std::size_t& not_finite) {
   if constexpr (!is_vector_source<T>) {
     return scalar::finite_amax(in, n, not_finite);
   } else {
     largest_of<T> largest;
-    constexpr std::size_t lanes = largest_of<T>::lanes;
-    for (std::size_t i = 0; i < n; i += lanes) {
-      const std::uint32_t some = n - i < lanes ? (std::uint32_t{1} << (n - i)) - 1 : largest.all;
-      const __m512i a = larger(_mm512_setzero_si512(), in + i, some);
-      if constexpr (sizeof(T) == 4) {
-        const __mmask16 finite = _mm512_cmplt_epu32_mask(a, _mm512_set1_epi32(0x7F800000));
-        not_finite += lanes - static_cast<std::size_t>(__builtin_popcount(finite));
-        largest.a = _mm512_mask_max_epu32(largest.a, finite, largest.a, a);
-      } else {
-        const __m512i limit = _mm512_set1_epi16(static_cast<short>(float_traits<T>::infinity));
-        const __mmask32 finite = _mm512_cmplt_epu16_mask(a, limit);
-        not_finite += lanes - static_cast<std::size_t>(__builtin_popcount(finite));
-        largest.a = _mm512_mask_max_epu16(largest.a, finite, largest.a, a);
-      }
+    constexpr std::size_t lanes = largest.lanes;
+    std::size_t i = 0, others = 0;
+    for (; n - i >= 4 * lanes; i += 4 * lanes) {
+      largest.a = finite_larger(largest.a, in + i, largest.all, others);
+      largest.b = finite_larger(largest.b, in + i + lanes, largest.all, others);
+      largest.c = finite_larger(largest.c, in + i + 2 * lanes, largest.all, others);
+      largest.d = finite_larger(largest.d, in + i + 3 * lanes, largest.all, others);
     }
+    for (; i < n; i += lanes) {
+      const std::uint32_t some = n - i < lanes ? (std::uint32_t{1} << (n - i)) - 1 : largest.all;
+      largest.a = finite_larger(largest.a, in + i, some, others);
+    }
+    not_finite += others;
     return largest.value();
+  }
+}
+
+template <class T>
+OCTET_ROW void amax_runs(const T* in, std::size_t width, std::size_t count, exact::bits_of<T>* amax, bool streams) {
+  if constexpr (!is_vector_source<T>) {
+    scalar::amax_runs(in, width, count, amax, streams);
+  } else {
+    for (std::size_t i = 0; i < count; ++i, in += width) {
+      largest_of<T> largest;
+      if (streams)
+        for (std::size_t ahead = 0; ahead < width; ahead += 64 / sizeof(T))
+          prefetch_lines<64>(somewhere(in + ahead, stream_ahead));
+      largest.add_run(in, width);
+      amax[i] = largest.value();
+    }
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "../../config.hpp"
 #if OCTET_X86_64
-#include "../../convert.hpp"
+#include "../scalar.hpp"
 #include "memory.hpp"
 
 #include "begin.hpp"
@@ -48,34 +48,47 @@ struct moderate_scale {
   }
 };
 
-// The same for a normal d that is not moderate: x and d are both multiplied by 2^83 or 2^-83 (exactly: with 2^-83 x is
-// raised to 2^9 before, which divided by 2^40 is still below half a unit), which makes d moderate enough. A subnormal
-// x, which the machine may take for 0 or take long to multiply, is the integer of its bits times 2^-149. `correction`
-// is the reciprocal of the moderate d, or 0 where x r is wanted.
+// The same for a normal d that is too large for it: all of it times 2^-83, which is exact, since x is raised to 2^9
+// before; divided by 2^40 that is still below half a unit. `correction` is the reciprocal of d, or 0 where x r is
+// wanted.
 template <class F>
-struct any_scale {
-  __m512 unit, unit_of_subnormal, least, most, d, r, correction;
+struct large_scale {
+  __m512 most, d, r, correction;
 
-  OCTET_ROW_INLINE explicit any_scale(group_scale s) {
-    const float stored = s.stored.value(), multiplier = s.multiplier.value();
-    const bool up = bit_cast<std::uint32_t>(stored) < bit_cast<std::uint32_t>(1.0f);
-    unit = _mm512_set1_ps(up ? 0x1p83f : 0x1p-83f);
-    unit_of_subnormal = _mm512_set1_ps(up ? 0x1p-66f : 0.0f);
-    least = _mm512_set1_ps(up ? 0.0f : 0x1p9f);
-    d = _mm512_mul_round_ps(_mm512_set1_ps(stored), unit, nearest);
-    r = _mm512_mul_round_ps(_mm512_set1_ps(multiplier), _mm512_set1_ps(up ? 0x1p-83f : 0x1p83f), nearest);
+  OCTET_ROW_INLINE explicit large_scale(group_scale s) {
+    d = _mm512_mul_round_ps(_mm512_set1_ps(s.stored.value()), _mm512_set1_ps(0x1p-83f), nearest);
+    r = _mm512_mul_round_ps(_mm512_set1_ps(s.multiplier.value()), _mm512_set1_ps(0x1p83f), nearest);
     most = _mm512_mul_round_ps(d, _mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), nearest);
-    correction = s.divides ? r : _mm512_setzero_ps();
+    correction = divides(s) ? r : _mm512_setzero_ps();
+  }
+  OCTET_ROW_INLINE __m512 operator()(__m512 x) const {
+    const __m512 raised = _mm512_range_ps(x, _mm512_set1_ps(0x1p9f), greatest_magnitude);
+    const __m512 value = _mm512_mul_round_ps(raised, _mm512_set1_ps(0x1p-83f), nearest);
+    const __m512 a = _mm512_range_ps(value, most, least_magnitude);
+    return corrected(_mm512_mul_round_ps(a, r, nearest), a, d, correction);
+  }
+};
+
+// The same for a normal d that is too small for it: all of it times 2^83, exactly. A subnormal x, which the machine may
+// take for 0 or take long to multiply, is the integer of its bits times 2^-149.
+template <class F, bool Divides>
+struct small_scale {
+  __m512 most, d, r;
+
+  OCTET_ROW_INLINE explicit small_scale(group_scale s) {
+    d = _mm512_mul_round_ps(_mm512_set1_ps(s.stored.value()), _mm512_set1_ps(0x1p83f), nearest);
+    r = _mm512_mul_round_ps(_mm512_set1_ps(s.multiplier.value()), _mm512_set1_ps(0x1p-83f), nearest);
+    most = _mm512_mul_round_ps(d, _mm512_set1_ps(octet::decode(F::from_bits(F::max_code))), nearest);
   }
   OCTET_ROW_INLINE __m512 operator()(__m512 x) const {
     const __m512i sign = _mm512_set1_epi32(static_cast<int>(0x80000000));
     const __m512i a = _mm512_andnot_si512(sign, _mm512_castps_si512(x));
     const __mmask16 subnormal = _mm512_cmplt_epu32_mask(a, _mm512_set1_epi32(0x00800000));
-    const __m512 units = _mm512_mask_mov_ps(unit, subnormal, unit_of_subnormal);
-    const __m512 raised = _mm512_range_ps(_mm512_castsi512_ps(a), least, greatest_magnitude);
-    const __m512 value = _mm512_mask_cvt_roundepi32_ps(raised, subnormal, a, nearest);
-    const __m512 scaled = _mm512_range_ps(_mm512_mul_round_ps(value, units, nearest), most, least_magnitude);
-    const __m512 result = corrected(_mm512_mul_round_ps(scaled, r, nearest), scaled, d, correction);
+    const __m512 units = _mm512_mask_mov_ps(_mm512_set1_ps(0x1p83f), subnormal, _mm512_set1_ps(0x1p-66f));
+    const __m512 number = _mm512_mask_cvt_roundepi32_ps(_mm512_castsi512_ps(a), subnormal, a, nearest);
+    const __m512 value = _mm512_range_ps(_mm512_mul_round_ps(number, units, nearest), most, least_magnitude);
+    __m512 result = _mm512_mul_round_ps(value, r, nearest);
+    if constexpr (Divides) result = corrected(result, value, d, r);
     return _mm512_castsi512_ps(
         _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), _mm512_castps_si512(result), 0xCA));
   }
@@ -95,6 +108,95 @@ OCTET_ROW_INLINE bool within64(const floats64& x, float_range range, span64 s) {
   const std::uint64_t lanes =
       join64(within16(x.at[0], range), within16(x.at[1], range), within16(x.at[2], range), within16(x.at[3], range));
   return (s.lanes & ~lanes) == 0;
+}
+
+// The floats nearest to 16 doubles.
+OCTET_ROW_INLINE __m512 narrow16(__m512d low, __m512d high) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvt_roundpd_ps(low, nearest)),
+                            _mm512_cvt_roundpd_ps(high, nearest), 1);
+}
+
+// Steps 4 to 6 of scale_rule for 16 amaxes that are normal floats, as octet::scale_of takes them.
+template <class F>
+struct descales_of {
+  static constexpr int largest_exponent = (F::max_code >> F::mantissa_bits) - F::bias;
+  descale_form form;
+  __m512d per_largest, power;  // 1 / largest and 2^margin: the doubles of exact::wide_quotient
+  __m512i added, margin;       // to the bits before the exponent is taken, and to the exponent
+
+  OCTET_ROW_INLINE explicit descales_of(const scale_rule& rule) : form(rule.form) {
+    const float most = octet::decode(F::from_bits(F::max_code));
+    const float largest = bit_cast<std::uint32_t>(rule.largest) != 0 ? rule.largest : most;
+    per_largest = _mm512_set1_pd(1.0 / exact::widen(largest));
+    power = _mm512_set1_pd(exact::power_of_two(rule.margin));
+    constexpr int one = 1 << 23;
+    added = _mm512_set1_epi32(form == descale_form::e8m0_ceil   ? one - 1
+                              : form == descale_form::e8m0_even ? one >> (F::mantissa_bits + 1)
+                                                                : 0);
+    margin = _mm512_set1_epi32(rule.margin - largest_exponent);
+  }
+  // Whether a rule is one of those below; the others have few descales.
+  OCTET_HOST_INLINE static bool knows(const scale_rule& rule) {
+    switch (rule.form) {
+      case descale_form::float32:
+        return rule.on_the_way_in != scaling::scale_first;
+      case descale_form::bf16:
+      case descale_form::f16:
+      case descale_form::e4m3_code:
+        return false;
+      default:
+        return true;
+    }
+  }
+  OCTET_ROW_INLINE __m512d ratio8(__m256 amax) const {
+    const __m512d x =
+        _mm512_mul_round_pd(_mm512_mul_round_pd(_mm512_cvtps_pd(amax), per_largest, nearest), power, nearest);
+    return _mm512_min_pd(_mm512_max_pd(x, _mm512_set1_pd(0x1p-126)), _mm512_set1_pd(0x1p126));
+  }
+  OCTET_ROW_INLINE __m512 operator()(__m512i amax) const {
+    if (form == descale_form::float32 || form == descale_form::e8m0_up) {
+      const __m512 a = _mm512_castsi512_ps(amax);
+      const __m512 d = narrow16(ratio8(_mm512_castps512_ps256(a)), ratio8(_mm512_extractf32x8_ps(a, 1)));
+      if (form == descale_form::float32) return d;
+      const __m512i up = _mm512_add_epi32(_mm512_castps_si512(d), _mm512_set1_epi32(0x007FFFFF));
+      return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(0x7F800000)));
+    }
+    const __m512i exponent = _mm512_add_epi32(_mm512_srli_epi32(_mm512_add_epi32(amax, added), 23), margin);
+    const __m512i bounded = _mm512_min_epi32(_mm512_max_epi32(exponent, _mm512_set1_epi32(1)), _mm512_set1_epi32(253));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bounded, 23));
+  }
+};
+
+// The floats nearest to the reciprocals of 16 floats from 2^-126 to 2^126: a double is off by far less than the
+// distance of a reciprocal of 24 bits from a tie (exact::wide_quotient).
+OCTET_ROW_INLINE __m512 reciprocals16(__m512 x) {
+  const __m512d one = _mm512_set1_pd(1);
+  return narrow16(_mm512_div_round_pd(one, _mm512_cvtps_pd(_mm512_castps512_ps256(x)), nearest),
+                  _mm512_div_round_pd(one, _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)), nearest));
+}
+
+template <class F>
+OCTET_ROW void scales_of(const float* amax, std::size_t n, const scale_rule& rule, descale* stored,
+                         scale* multipliers) {
+  if (!descales_of<F>::knows(rule)) return scalar::scales_of<F>(amax, n, rule, stored, multipliers);
+  const descales_of<F> descales(rule);
+  const __m512i floor = _mm512_castps_si512(_mm512_set1_ps(rule.floor));
+  const __m512i cap = _mm512_castps_si512(_mm512_set1_ps(rule.cap));
+  for (std::size_t i = 0; i < n; i += 16) {
+    const span64 s(n - i);
+    const __mmask16 lanes = s.part(0);
+    __m512i a = _mm512_and_si512(_mm512_maskz_loadu_epi32(lanes, amax + i), _mm512_set1_epi32(0x7FFFFFFF));
+    const __mmask16 finite = _mm512_cmplt_epu32_mask(a, _mm512_set1_epi32(0x7F800000));
+    a = _mm512_min_epu32(_mm512_max_epu32(a, floor), cap);
+    const __mmask16 normal = _mm512_cmpge_epu32_mask(a, _mm512_set1_epi32(0x00800000));
+    if ((lanes & ~(finite & normal)) == 0) {
+      const __m512 d = descales(a);
+      _mm512_mask_storeu_ps(reinterpret_cast<float*>(stored + i), lanes, d);
+      _mm512_mask_storeu_ps(reinterpret_cast<float*>(multipliers + i), lanes, reciprocals16(d));
+    } else {
+      scalar::scales_of<F>(amax + i, n - i < 16 ? n - i : 16, rule, stored + i, multipliers + i);
+    }
+  }
 }
 
 }  // namespace avx512

@@ -75,6 +75,12 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
   scalar::quantize_each(in, out, n, s);
 }
 
+template <class F, class T>
+OCTET_ROW void quantize_runs(const T* in, F* out, std::size_t width, std::size_t count, group_scales s, bool streams) {
+  for (std::size_t i = 0; i < count; ++i, in += width, out += width)
+    neon::quantize(in, out, width, {s.stored[i], s.multipliers[i], s.divides}, streams);
+}
+
 }  // namespace neon
 }  // namespace simd
 }  // namespace v0

@@ -64,6 +64,11 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
   scalar::amax_each(in + i, largest + i, n - i);
 }
 
+template <class T>
+OCTET_ROW void amax_runs(const T* in, std::size_t width, std::size_t count, exact::bits_of<T>* amax, bool streams) {
+  for (std::size_t i = 0; i < count; ++i) amax[i] = neon::amax(in + i * width, width, streams);
+}
+
 }  // namespace neon
 }  // namespace simd
 }  // namespace v0
