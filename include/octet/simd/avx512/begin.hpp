@@ -14,4 +14,8 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
+// Unoptimised, many of them are macros, which pass masks of the wrong sign.
+#ifndef __OPTIMIZE__
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#endif
 #endif
