@@ -32,7 +32,7 @@ struct row {
   template <class F, class T>
   static constexpr scaled_conversion<F, T> scales = {
       &avx2::quantize<F, T>, &avx2::quantize_and_amax<F, T>, &avx2::quantize_each<F, T>,   &avx2::quantize_runs<F, T>,
-      &scalar::scales_of<F>, &avx2::dequantize<F, T>,        &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
+      &avx2::scales_of<F>,   &avx2::dequantize<F, T>,        &avx2::dequantize_each<F, T>, &avx2::measure<F, T>};
   template <class F, class T>
   static constexpr product<F, T> products = {&scalar::arrange<T>, &avx2::multiply<F>, &avx2::dot<F, T>, &avx2::axpy<F>};
 };

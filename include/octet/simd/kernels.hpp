@@ -183,6 +183,32 @@ template <class F>
 inline constexpr bool is_moderate_format = F::least_exponent - F::mantissa_bits > -29 &&
                                            (1 << F::exponent_bits) - F::bias < 40;
 
+// Steps 4 to 6 of scale_rule for an amax that is a normal float, as numbers for vectors:
+//   by ratio: amax * per_largest * power in doubles (exact::wide_quotient), between 2^-126 and 2^126, to the nearest
+//   float; rounded up to a power of two where `up`.
+//   by exponent: the exponent of amax's bits + added, + margin, as a field from 1 to 253.
+template <class F>
+struct descale_steps {
+  double per_largest, power;
+  std::int32_t added = 0, margin;
+  bool by_ratio, up, known;  // known: the steps are these; other rules are seldom used for many small groups
+
+  OCTET_HOST_INLINE explicit descale_steps(const scale_rule& rule)
+      : per_largest(1.0 / exact::widen(bit_cast<std::uint32_t>(rule.largest) != 0
+                                           ? rule.largest
+                                           : octet::decode(F::from_bits(F::max_code)))),
+        power(exact::power_of_two(rule.margin)),
+        margin(rule.margin - ((F::max_code >> F::mantissa_bits) - F::bias)),
+        by_ratio(rule.form == descale_form::float32 || rule.form == descale_form::e8m0_up),
+        up(rule.form == descale_form::e8m0_up),
+        known(up || (by_ratio && rule.on_the_way_in != scaling::scale_first)) {
+    constexpr std::int32_t one = 1 << float_traits<float>::mantissa_bits;
+    if (rule.form == descale_form::e8m0_ceil) added = one - 1;
+    if (rule.form == descale_form::e8m0_even) added = one >> (F::mantissa_bits + 1);
+    known = known || added != 0 || rule.form == descale_form::e8m0_floor;
+  }
+};
+
 // The descales whose product with the least value of the format, 2^(least_exponent - mantissa_bits), is a normal float:
 // then those with all others are normal too, or zero, infinite or NaN, and one multiplication rounds them.
 template <class F>

@@ -93,11 +93,9 @@ OCTET_ROW exact::bits_of<T> quantize_and_amax(const T* in, F* out, std::size_t n
   return avx2::amax(next, next_n, streams);
 }
 
-// 32 values, each by a scale of its own; false where a scale is not moderate.
+// 32 values, each by a moderate scale of its own.
 template <class F, bool Divides, class T>
-OCTET_ROW_INLINE bool quantize_each32(const T* in, F* out, const float* stored, const float* multipliers) {
-  const floats32 d = load_floats(stored), r = load_floats(multipliers);
-  if (!within32(d, moderate) || !within32(r, moderate)) return false;
+OCTET_ROW_INLINE void quantize_each32(const T* in, F* out, const floats32& d, const floats32& r) {
   const words32 x = words_in_order(in), a = magnitudes32(x);
   const moderate_scale<F, Divides> s0(d.at[0], r.at[0]), s1(d.at[1], r.at[1]), s2(d.at[2], r.at[2]),
       s3(d.at[3], r.at[3]);
@@ -107,7 +105,6 @@ OCTET_ROW_INLINE bool quantize_each32(const T* in, F* out, const float* stored, 
       _mm256_blendv_epi8(codes32<F, float>(scaled, pack_signs(x)), _mm256_set1_epi8(static_cast<char>(F::nan_code)),
                          above32<float>(a, _mm256_set1_epi32(infinity)));
   store(out, to_memory_order<float>(code));
-  return true;
 }
 // Whole blocks, and a last one that overlaps the one before.
 template <class F, bool Divides, class T>
@@ -116,7 +113,10 @@ OCTET_ROW_INLINE void quantize_each_all(const T* in, F* out, std::size_t n, grou
   const float* multipliers = reinterpret_cast<const float*>(s.multipliers);
   if (n < 32) return scalar::quantize_each(in, out, n, s);
   for (std::size_t i = 0;; i = i + 64 <= n ? i + 32 : n - 32) {
-    if (!quantize_each32<F, Divides>(in + i, out + i, stored + i, multipliers + i))
+    const floats32 d = load_floats(stored + i), r = load_floats(multipliers + i);
+    if (within32(d, moderate) && within32(r, moderate))
+      quantize_each32<F, Divides>(in + i, out + i, d, r);
+    else
       scalar::quantize_each(in + i, out + i, 32, {s.stored + i, s.multipliers + i, s.divides});
     if (i + 32 == n) return;
   }
@@ -134,10 +134,38 @@ OCTET_ROW void quantize_each(const T* in, F* out, std::size_t n, group_scales s)
     quantize_each_all<F, false>(in, out, n, s);
 }
 
+// The scales of 32 values from number i on, of runs of 2^shift values.
+OCTET_ROW_INLINE floats32 scales_of_runs(const float* scales, std::size_t i, int shift) {
+  const __m256 low = _mm256_set1_ps(scales[i >> shift]), high = _mm256_set1_ps(scales[(i + 16) >> shift]);
+  return {{low, low, high, high}};
+}
+template <class F, bool Divides, class T>
+OCTET_ROW_INLINE void quantize_runs_all(const T* in, F* out, std::size_t n, int shift, group_scales s) {
+  const float* stored = reinterpret_cast<const float*>(s.stored);
+  const float* multipliers = reinterpret_cast<const float*>(s.multipliers);
+  for (std::size_t i = 0; i < n; i += 32)
+    quantize_each32<F, Divides>(in + i, out + i, scales_of_runs(stored, i, shift),
+                                scales_of_runs(multipliers, i, shift));
+}
+
 template <class F, class T>
 OCTET_ROW void quantize_runs(const T* in, F* out, std::size_t width, std::size_t count, group_scales s, bool streams) {
-  for (std::size_t i = 0; i < count; ++i, in += width, out += width)
-    avx2::quantize(in, out, width, {s.stored[i], s.multipliers[i], s.divides}, streams);
+  std::size_t done = 0;  // runs
+  if constexpr (is_vector_source<T> && is_moderate_format<F>) {
+    bool all_moderate = scalar::rounds_to_nearest();
+    for (std::size_t i = 0; i < count; ++i)
+      all_moderate = all_moderate && is_moderate({s.stored[i], s.multipliers[i], s.divides});
+    if (all_moderate) {
+      done = width == 16 ? count - count % 2 : count;
+      if (s.divides)
+        quantize_runs_all<F, true>(in, out, done * width, __builtin_ctzll(width), s);
+      else
+        quantize_runs_all<F, false>(in, out, done * width, __builtin_ctzll(width), s);
+    }
+  }
+  for (; done < count; ++done)
+    avx2::quantize(in + done * width, out + done * width, width, {s.stored[done], s.multipliers[done], s.divides},
+                   streams);
 }
 
 }  // namespace avx2

@@ -30,6 +30,16 @@ OCTET_ROW_INLINE __m256i larger(__m256i a, __m256i b) {
     return _mm256_max_epi16(a, b);
 }
 
+// The largest lane.
+template <class T>
+OCTET_ROW_INLINE exact::bits_of<T> largest_lane(__m256i v) {
+  v = larger<T>(v, _mm256_permute2x128_si256(v, v, 1));
+  v = larger<T>(v, _mm256_shuffle_epi32(v, 0x4E));
+  v = larger<T>(v, _mm256_shuffle_epi32(v, 0xB1));
+  if constexpr (sizeof(T) == 2) v = larger<T>(v, _mm256_srli_epi32(v, 16));
+  return static_cast<exact::bits_of<T>>(_mm256_cvtsi256_si32(v));
+}
+
 // The largest magnitudes so far, in four vectors: a dependent chain would wait for each maximum.
 template <class T>
 struct largest_of {
@@ -52,10 +62,9 @@ struct largest_of {
     std::size_t i = 0;
     for (; n - i >= 4 * lanes; i += 4 * lanes) add_four(x + i);
     for (; n - i >= lanes; i += lanes) a = larger<T>(a, magnitudes(x + i));
-    exact::bits_of<T> each[lanes], result = n != i ? scalar::amax(x + i, n - i, false) : exact::bits_of<T>{0};
-    store(each, larger<T>(larger<T>(a, b), larger<T>(c, d)));
-    for (std::size_t k = 0; k < lanes; ++k) result = each[k] > result ? each[k] : result;
-    return result;
+    const exact::bits_of<T> rest = n != i ? scalar::amax(x + i, n - i, false) : exact::bits_of<T>{0};
+    const exact::bits_of<T> largest = largest_lane<T>(larger<T>(larger<T>(a, b), larger<T>(c, d)));
+    return rest > largest ? rest : largest;
   }
 };
 
@@ -89,9 +98,7 @@ OCTET_ROW exact::bits_of<T> finite_amax(const T* in, std::size_t n, std::size_t&
       not_finite += static_cast<std::size_t>(__builtin_popcount(~bytes)) / sizeof(T);
       largest = larger<T>(largest, _mm256_and_si256(a, finite));
     }
-    exact::bits_of<T> each[lanes];
-    store(each, largest);
-    for (std::size_t k = 0; k < lanes; ++k) result = each[k] > result ? each[k] : result;
+    result = largest_lane<T>(largest);
   }
   const exact::bits_of<T> rest = scalar::finite_amax(in + i, n - i, not_finite);
   return rest > result ? rest : result;
@@ -109,7 +116,10 @@ OCTET_ROW void amax_each(const T* in, exact::bits_of<T>* largest, std::size_t n)
 
 template <class T>
 OCTET_ROW void amax_runs(const T* in, std::size_t width, std::size_t count, exact::bits_of<T>* amax, bool streams) {
-  for (std::size_t i = 0; i < count; ++i) amax[i] = avx2::amax(in + i * width, width, streams);
+  if constexpr (!is_vector_source<T>)
+    scalar::amax_runs(in, width, count, amax, streams);
+  else
+    for (std::size_t i = 0; i < count; ++i) amax[i] = largest_of<T>().with_run(in + i * width, width);
 }
 
 }  // namespace avx2

@@ -4,7 +4,7 @@
 
 #include "../../config.hpp"
 #if OCTET_X86_64
-#include "../../convert.hpp"
+#include "../scalar.hpp"
 #include "memory.hpp"
 
 #include "begin.hpp"
@@ -85,6 +85,64 @@ OCTET_ROW_INLINE bool within32(const floats32& x, float_range range) {
       _mm256_or_si256(_mm256_or_si256(_mm256_cmpgt_epi32(least, w.at[0]), _mm256_cmpgt_epi32(least, w.at[1])),
                       _mm256_or_si256(_mm256_cmpgt_epi32(least, w.at[2]), _mm256_cmpgt_epi32(least, w.at[3])));
   return !any(_mm256_or_si256(below, _mm256_cmpgt_epi32(merged_max(w), most)));
+}
+
+// The floats nearest to 8 doubles.
+OCTET_ROW_INLINE __m256 narrow8(__m256d low, __m256d high) {
+  return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
+}
+
+// The descales of 8 amaxes that are normal floats.
+template <class F>
+OCTET_ROW_INLINE __m256d ratio4(__m128 amax, const descale_steps<F>& steps) {
+  const __m256d x = _mm256_mul_pd(_mm256_cvtps_pd(amax), _mm256_set1_pd(steps.per_largest));
+  const __m256d raised = _mm256_max_pd(_mm256_mul_pd(x, _mm256_set1_pd(steps.power)), _mm256_set1_pd(0x1p-126));
+  return _mm256_min_pd(raised, _mm256_set1_pd(0x1p126));
+}
+template <class F>
+OCTET_ROW_INLINE __m256 descales8(__m256i amax, const descale_steps<F>& steps) {
+  if (steps.by_ratio) {
+    const __m256 a = _mm256_castsi256_ps(amax);
+    const __m256 d = narrow8(ratio4(_mm256_castps256_ps128(a), steps), ratio4(_mm256_extractf128_ps(a, 1), steps));
+    if (!steps.up) return d;
+    const __m256i up = _mm256_add_epi32(_mm256_castps_si256(d), _mm256_set1_epi32(0x007FFFFF));
+    return _mm256_castsi256_ps(_mm256_and_si256(up, _mm256_set1_epi32(infinity)));
+  }
+  const __m256i field = _mm256_srli_epi32(_mm256_add_epi32(amax, _mm256_set1_epi32(steps.added)), 23);
+  const __m256i raised =
+      _mm256_max_epi32(_mm256_add_epi32(field, _mm256_set1_epi32(steps.margin)), _mm256_set1_epi32(1));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_min_epi32(raised, _mm256_set1_epi32(253)), 23));
+}
+
+// The floats nearest to the reciprocals of 8 floats from 2^-126 to 2^126: a double is off by far less than the distance
+// of a reciprocal of 24 bits from a tie (exact::wide_quotient).
+OCTET_ROW_INLINE __m256 reciprocals8(__m256 x) {
+  const __m256d one = _mm256_set1_pd(1);
+  return narrow8(_mm256_div_pd(one, _mm256_cvtps_pd(_mm256_castps256_ps128(x))),
+                 _mm256_div_pd(one, _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))));
+}
+
+template <class F>
+OCTET_ROW void scales_of(const float* amax, std::size_t n, const scale_rule& rule, descale* stored,
+                         scale* multipliers) {
+  const descale_steps<F> steps(rule);
+  const __m256i floor = _mm256_castps_si256(_mm256_set1_ps(rule.floor));
+  const __m256i cap = _mm256_castps_si256(_mm256_set1_ps(rule.cap));
+  const bool vectors = steps.known && scalar::rounds_to_nearest();
+  std::size_t i = 0;
+  for (; vectors && n - i >= 8; i += 8) {
+    __m256i a = _mm256_and_si256(load(amax + i), _mm256_set1_epi32(magnitude_bits));
+    const __m256i not_finite = _mm256_cmpgt_epi32(a, _mm256_set1_epi32(infinity - 1));
+    a = _mm256_min_epi32(_mm256_max_epi32(a, floor), cap);
+    if (any(_mm256_or_si256(not_finite, _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), a)))) {
+      scalar::scales_of<F>(amax + i, 8, rule, stored + i, multipliers + i);
+    } else {
+      const __m256 d = descales8(a, steps);
+      store(stored + i, _mm256_castps_si256(d));
+      store(multipliers + i, _mm256_castps_si256(reciprocals8(d)));
+    }
+  }
+  scalar::scales_of<F>(amax + i, n - i, rule, stored + i, multipliers + i);
 }
 
 }  // namespace avx2

@@ -116,56 +116,28 @@ OCTET_ROW_INLINE __m512 narrow16(__m512d low, __m512d high) {
                             _mm512_cvt_roundpd_ps(high, nearest), 1);
 }
 
-// Steps 4 to 6 of scale_rule for 16 amaxes that are normal floats, as octet::scale_of takes them.
+// The descales of 16 amaxes that are normal floats.
 template <class F>
-struct descales_of {
-  static constexpr int largest_exponent = (F::max_code >> F::mantissa_bits) - F::bias;
-  descale_form form;
-  __m512d per_largest, power;  // 1 / largest and 2^margin: the doubles of exact::wide_quotient
-  __m512i added, margin;       // to the bits before the exponent is taken, and to the exponent
-
-  OCTET_ROW_INLINE explicit descales_of(const scale_rule& rule) : form(rule.form) {
-    const float most = octet::decode(F::from_bits(F::max_code));
-    const float largest = bit_cast<std::uint32_t>(rule.largest) != 0 ? rule.largest : most;
-    per_largest = _mm512_set1_pd(1.0 / exact::widen(largest));
-    power = _mm512_set1_pd(exact::power_of_two(rule.margin));
-    constexpr int one = 1 << 23;
-    added = _mm512_set1_epi32(form == descale_form::e8m0_ceil   ? one - 1
-                              : form == descale_form::e8m0_even ? one >> (F::mantissa_bits + 1)
-                                                                : 0);
-    margin = _mm512_set1_epi32(rule.margin - largest_exponent);
+OCTET_ROW_INLINE __m512d ratio8(__m256 amax, const descale_steps<F>& steps) {
+  const __m512d x = _mm512_mul_round_pd(_mm512_cvtps_pd(amax), _mm512_set1_pd(steps.per_largest), nearest);
+  const __m512d raised =
+      _mm512_max_pd(_mm512_mul_round_pd(x, _mm512_set1_pd(steps.power), nearest), _mm512_set1_pd(0x1p-126));
+  return _mm512_min_pd(raised, _mm512_set1_pd(0x1p126));
+}
+template <class F>
+OCTET_ROW_INLINE __m512 descales16(__m512i amax, const descale_steps<F>& steps) {
+  if (steps.by_ratio) {
+    const __m512 a = _mm512_castsi512_ps(amax);
+    const __m512 d = narrow16(ratio8(_mm512_castps512_ps256(a), steps), ratio8(_mm512_extractf32x8_ps(a, 1), steps));
+    if (!steps.up) return d;
+    const __m512i up = _mm512_add_epi32(_mm512_castps_si512(d), _mm512_set1_epi32(0x007FFFFF));
+    return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(0x7F800000)));
   }
-  // Whether a rule is one of those below; the others have few descales.
-  OCTET_HOST_INLINE static bool knows(const scale_rule& rule) {
-    switch (rule.form) {
-      case descale_form::float32:
-        return rule.on_the_way_in != scaling::scale_first;
-      case descale_form::bf16:
-      case descale_form::f16:
-      case descale_form::e4m3_code:
-        return false;
-      default:
-        return true;
-    }
-  }
-  OCTET_ROW_INLINE __m512d ratio8(__m256 amax) const {
-    const __m512d x =
-        _mm512_mul_round_pd(_mm512_mul_round_pd(_mm512_cvtps_pd(amax), per_largest, nearest), power, nearest);
-    return _mm512_min_pd(_mm512_max_pd(x, _mm512_set1_pd(0x1p-126)), _mm512_set1_pd(0x1p126));
-  }
-  OCTET_ROW_INLINE __m512 operator()(__m512i amax) const {
-    if (form == descale_form::float32 || form == descale_form::e8m0_up) {
-      const __m512 a = _mm512_castsi512_ps(amax);
-      const __m512 d = narrow16(ratio8(_mm512_castps512_ps256(a)), ratio8(_mm512_extractf32x8_ps(a, 1)));
-      if (form == descale_form::float32) return d;
-      const __m512i up = _mm512_add_epi32(_mm512_castps_si512(d), _mm512_set1_epi32(0x007FFFFF));
-      return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(0x7F800000)));
-    }
-    const __m512i exponent = _mm512_add_epi32(_mm512_srli_epi32(_mm512_add_epi32(amax, added), 23), margin);
-    const __m512i bounded = _mm512_min_epi32(_mm512_max_epi32(exponent, _mm512_set1_epi32(1)), _mm512_set1_epi32(253));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(bounded, 23));
-  }
-};
+  const __m512i field = _mm512_srli_epi32(_mm512_add_epi32(amax, _mm512_set1_epi32(steps.added)), 23);
+  const __m512i raised =
+      _mm512_max_epi32(_mm512_add_epi32(field, _mm512_set1_epi32(steps.margin)), _mm512_set1_epi32(1));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_min_epi32(raised, _mm512_set1_epi32(253)), 23));
+}
 
 // The floats nearest to the reciprocals of 16 floats from 2^-126 to 2^126: a double is off by far less than the
 // distance of a reciprocal of 24 bits from a tie (exact::wide_quotient).
@@ -178,8 +150,8 @@ OCTET_ROW_INLINE __m512 reciprocals16(__m512 x) {
 template <class F>
 OCTET_ROW void scales_of(const float* amax, std::size_t n, const scale_rule& rule, descale* stored,
                          scale* multipliers) {
-  if (!descales_of<F>::knows(rule)) return scalar::scales_of<F>(amax, n, rule, stored, multipliers);
-  const descales_of<F> descales(rule);
+  const descale_steps<F> steps(rule);
+  if (!steps.known) return scalar::scales_of<F>(amax, n, rule, stored, multipliers);
   const __m512i floor = _mm512_castps_si512(_mm512_set1_ps(rule.floor));
   const __m512i cap = _mm512_castps_si512(_mm512_set1_ps(rule.cap));
   for (std::size_t i = 0; i < n; i += 16) {
@@ -190,7 +162,7 @@ OCTET_ROW void scales_of(const float* amax, std::size_t n, const scale_rule& rul
     a = _mm512_min_epu32(_mm512_max_epu32(a, floor), cap);
     const __mmask16 normal = _mm512_cmpge_epu32_mask(a, _mm512_set1_epi32(0x00800000));
     if ((lanes & ~(finite & normal)) == 0) {
-      const __m512 d = descales(a);
+      const __m512 d = descales16(a, steps);
       _mm512_mask_storeu_ps(reinterpret_cast<float*>(stored + i), lanes, d);
       _mm512_mask_storeu_ps(reinterpret_cast<float*>(multipliers + i), lanes, reciprocals16(d));
     } else {
