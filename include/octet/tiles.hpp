@@ -33,9 +33,10 @@ OCTET_HOST_INLINE void join_rows(tiling& t, matrix_view<A>& a, matrix_view<B>& b
   if (one_tile) t = per_tensor{}.tiles(1, n);
 }
 
-// Small tiles are worked on many at a time: those one column wide so many, so that memory is read along its rows; those
-// of a part of one row so many, of no more elements in all than stay in the first cache.
-inline constexpr std::size_t columns_at_once = 256, runs_at_once = 64, elements_at_once = 4096;
+// Narrow tiles are worked on many at a time, so that memory is read along its rows: those one column wide so many, the
+// others as runs, so many, as long as their part of a row stays in the first cache and all their rows in the second.
+inline constexpr std::size_t columns_at_once = 2048, runs_at_once = 64;
+inline constexpr std::size_t elements_of_a_row = 4096, elements_at_once = 1 << 18;
 
 // A tile, or neighbouring small ones: the (first) number, and the rows and columns.
 struct block {
@@ -43,16 +44,16 @@ struct block {
   OCTET_HOST_INLINE std::size_t width() const { return c1 - c0; }
 };
 
-// How many whole runs `size` elements long, of which `room` elements hold some, are worked on at a time. Fewer than two:
-// they are not small, or their size is none that the kernels take.
-OCTET_HOST_INLINE constexpr std::size_t runs_in(std::size_t size, std::size_t room) {
+// How many tiles of rows `size` elements long, of which `room` elements hold some, are worked on at a time. Fewer than
+// two: they are not narrow, or their size is none that the kernels take.
+OCTET_HOST_INLINE constexpr std::size_t runs_in(std::size_t rows, std::size_t size, std::size_t room) {
   if (!simd::is_run_width(size)) return 0;
-  const std::size_t most = elements_at_once / size < runs_at_once ? elements_at_once / size : runs_at_once;
-  return room / size < most ? room / size : most;
+  const std::size_t row = simd::least(elements_of_a_row, elements_at_once / rows);
+  return simd::least(simd::least(row, room) / size, runs_at_once);
 }
 
 // Calls visit.tile(block) for every tile, or visit.columns(block) for tiles one column wide, or visit.runs(block, size)
-// for whole small tiles of one row.
+// for whole narrow ones.
 template <class Visitor>
 OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::size_t cols, Visitor& visit) {
   const std::size_t tiles_a_row = t.cols.count(cols);
@@ -67,8 +68,7 @@ OCTET_HOST_INLINE void for_each_tile(const tiling& t, std::size_t rows, std::siz
         continue;
       }
       c1 = t.cols.end(tile_col, cols);
-      const bool whole_run = r1 - r0 == 1 && c1 - c0 == t.cols.size;
-      const std::size_t runs = whole_run ? runs_in(t.cols.size, cols - c0) : 0;
+      const std::size_t runs = c1 - c0 == t.cols.size ? runs_in(r1 - r0, t.cols.size, cols - c0) : 0;
       if (runs > 1) {
         c1 = c0 + runs * t.cols.size;
         visit.runs(block{number, r0, r1, c0, c1}, t.cols.size);
@@ -110,7 +110,8 @@ struct encode_tiles {
       kernels.quantize_each(in.row(r) + b.c0, codes.row(r) + b.c0, b.width(), s);
   }
   OCTET_HOST_INLINE void runs(const block& b, std::size_t size, simd::group_scales s) const {
-    kernels.quantize_runs(in.row(b.r0) + b.c0, codes.row(b.r0) + b.c0, size, b.width() / size, s, streams);
+    for (std::size_t r = b.r0; r < b.r1; ++r)
+      kernels.quantize_runs(in.row(r) + b.c0, codes.row(r) + b.c0, size, b.width() / size, s, streams);
   }
 };
 
@@ -188,9 +189,13 @@ struct quantize_found {
   }
 
   OCTET_HOST_INLINE void runs(const block& b, std::size_t size) {
-    exact::bits_of<T> largest[runs_at_once];
+    exact::bits_of<T> largest[runs_at_once] = {}, of_row[runs_at_once];
     scale multipliers[runs_at_once];
-    kernels.amax_runs(encode.in.row(b.r0) + b.c0, size, b.width() / size, largest, encode.streams);
+    const std::size_t count = b.width() / size;
+    for (std::size_t r = b.r0; r < b.r1; ++r) {
+      kernels.amax_runs(encode.in.row(r) + b.c0, size, count, of_row, encode.streams);
+      for (std::size_t i = 0; i < count; ++i) largest[i] = of_row[i] > largest[i] ? of_row[i] : largest[i];
+    }
     encode.runs(b, size, scales_from(largest, b, size, multipliers));
   }
 };
@@ -233,8 +238,9 @@ struct dequantize_given {
       kernels.dequantize_each(codes.row(r) + b.c0, out.row(r) + b.c0, b.width(), descales + b.number);
   }
   OCTET_HOST_INLINE void runs(const block& b, std::size_t size) const {
-    for (std::size_t c = b.c0, i = b.number; c < b.c1; c += size, ++i)
-      kernels.dequantize(codes.row(b.r0) + c, out.row(b.r0) + c, size, descales[i], streams);
+    for (std::size_t r = b.r0; r < b.r1; ++r)
+      for (std::size_t c = b.c0, i = b.number; c < b.c1; c += size, ++i)
+        kernels.dequantize(codes.row(r) + c, out.row(r) + c, size, descales[i], streams);
   }
 };
 
@@ -257,7 +263,7 @@ OCTET_LOCAL std::size_t quantize_tiles(tiling t, matrix_view<const T> in, const 
   const bool streams = detail::streams(in, codes);
   join_rows(t, in, codes);
   quantize_found<F, T> visit{{in, codes, simd::scales<F, T>(), streams}, simd::reduces<T>(), rule, descales, 0, 0, 0};
-  if (t.rows.size == 1 && t.cols.size != 1 && runs_in(t.cols.size, in.cols) < 2)
+  if (t.rows.size == 1 && t.cols.size != 1 && runs_in(1, t.cols.size, in.cols) < 2)
     for_each_run(t, in.rows, in.cols, visit);
   else
     for_each_tile(t, in.rows, in.cols, visit);
