@@ -35,10 +35,10 @@ struct matrices {
   matrix_view<F> codes;
   descale* descales;
 
-  matrices(level where, const Granularity& g)
+  matrices(level where, const Granularity& g, const harness::distribution& values = harness::normal)
       : s(shape_in(where, sizeof(T) + 1)),
         descale_count(octet::descale_count(g, s.rows, s.cols)),
-        memory(harness::lay_out<T, F>(s.count(), harness::normal, descale_count)),
+        memory(harness::lay_out<T, F>(s.count(), values, descale_count)),
         in(memory.in, s.rows, s.cols),
         codes(memory.out, s.rows, s.cols),
         descales(octet::as_descales(memory.aside)) {}
@@ -51,8 +51,9 @@ struct matrices {
 
 // The limit reads the input once more than it must be written from where a tile does not fit in the caches.
 template <class T, class Granularity>
-void quantize(const harness::run& run, level where, const Granularity& g, const octet::scale_rule& rule, bool twice) {
-  const matrices<T, Granularity> m(where, g);
+void quantize(const harness::run& run, level where, const Granularity& g, const octet::scale_rule& rule, bool twice,
+              const harness::distribution& values = harness::normal) {
+  const matrices<T, Granularity> m(where, g, values);
   std::vector<harness::traffic> moved;
   if (twice) moved.push_back(m.read());
   moved.push_back(m.read_and_write());
@@ -131,6 +132,15 @@ void add_all(level where) {
   add_measure<T>("128x128", where, octet::per_block<128, 128>{});
 }
 
+// In L2, where memory does not hide what the data does.
+void add_data(const harness::distribution& values) {
+  harness::add(
+      harness::path({"quantize", "float", "per_token", "data:" + std::string(values.name), harness::l2().name}),
+      [=](const harness::run& run) {
+        quantize<float>(run, harness::l2(), octet::per_token{}, octet::scale_rule(), false, values);
+      });
+}
+
 }  // namespace
 
 void harness::register_benchmarks() {
@@ -138,4 +148,6 @@ void harness::register_benchmarks() {
     add_all<float>(where);
     add_all<octet::bfloat16>(where);
   }
+  for (const distribution& values : distributions)
+    if (values.name != normal.name) add_data(values);
 }

@@ -124,19 +124,22 @@ std::string table_of_levels(const results& all, const std::string& verb) {
          rows + "\n";
 }
 
-// Benchmarks that were run in L2 only, against the E4M3 of the same verb: other formats, other data.
+// Benchmarks that were run in L2 only, against the plain one of the same verb: other formats, other data.
 std::string table_of_siblings(const results& all, const std::string& verb) {
-  const result* e4m3 = all.at(verb == "decode" ? "decode/e4m3/float" : "encode/float/e4m3", "L2");
+  const std::map<std::string, std::string> plain_ones = {
+      {"encode", "encode/float/e4m3"}, {"decode", "decode/e4m3/float"}, {"quantize", "quantize/float/per_token"}};
+  const auto known = plain_ones.find(verb);
+  const result* plain = known == plain_ones.end() ? nullptr : all.at(known->second, "L2");
   std::string rows;
   for (const std::string& name : all.order) {
     const by_level& levels = all.benchmarks.at(name);
     if (name.compare(0, verb.size() + 1, verb + "/") != 0 || levels.size() != 1 || levels.count("L2") == 0) continue;
     const result& r = levels.at("L2");
     rows += "| `" + name + "` | " + nanoseconds(r.ns) + " | " + share(r.of_limit) + " | " +
-            (e4m3 == nullptr ? "" : text("%.2f", r.ns / e4m3->ns)) + " |\n";
+            (plain == nullptr ? "" : text("%.2f", r.ns / plain->ns)) + " |\n";
   }
   if (rows.empty()) return "";
-  return "| ns an element, in L2 | L2 | of limit | times E4M3's |\n|---|--:|--:|--:|\n" + rows + "\n";
+  return "| ns an element, in L2 | L2 | of limit | times the plain one's |\n|---|--:|--:|--:|\n" + rows + "\n";
 }
 
 // Products by so many threads, against those with bfloat16 and float weights.
