@@ -109,6 +109,16 @@ TEST_CASE("Clipped, flushed, not finite and lost values are told apart") {
   CHECK(std::isnan(s.snr_db()));
 }
 
+TEST_CASE("A descale below zero, which is taken as it is, clips what its magnitude would") {
+  const float x[] = {1000, -1000, 400, 0};
+  const octet::descale minus(-1), minus_zero(-0.0f);
+  const octet::e4m3 codes[4] = {};
+  const matrix_view in(x, 1, 4);
+  using view = octet::quantized_view<octet::e4m3, octet::per_tensor>;
+  CHECK(octet::measure(in, view{{codes, 1, 4}, &minus, {}}).clipped == 2);
+  CHECK(octet::measure(in, view{{codes, 1, 4}, &minus_zero, {}}).clipped == 3);
+}
+
 TEST_CASE("An exact copy has no error and an infinite ratio; no values have neither") {
   const float x[] = {1, 2, 448};
   const octet::descale one(1);

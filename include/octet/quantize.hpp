@@ -75,8 +75,8 @@ OCTET_HOST_INLINE void require_apart(const char* where, const char* what, const 
 
 // Descales found. in: [rows, cols]. codes: [rows, cols]. descales: descale_count(granularity, rows, cols), written.
 // Each tile's descale is scale_of<F>(its amax, rule); its codes are its values scaled as rule.on_the_way_in says. A
-// tile is read twice (one that fits in the cache comes from memory once), and with nonfinite::reject the matrix once
-// more before. Returns the number of NaN and infinite
+// tile is read twice (one that fits in the cache comes from memory once), one with NaN or infinities once more, and with
+// nonfinite::reject the matrix once more before. Returns the number of NaN and infinite
 // values. Source: OCP OFP8 1.0 (codes), OCP MX 1.0 6.3 (shared power-of-two scales).
 template <class F, class T, class Granularity>
 OCTET_HOST_INLINE std::size_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,

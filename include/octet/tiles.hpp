@@ -44,8 +44,8 @@ struct block {
   OCTET_HOST_INLINE std::size_t width() const { return c1 - c0; }
 };
 
-// How many tiles of rows `size` elements long, of which `room` elements hold some, are worked on at a time. Fewer than
-// two: they are not narrow, or their size is none that the kernels take.
+// How many whole tiles, `rows` high and `size` columns wide, are worked on at a time where `room` columns are left. Fewer
+// than two: they are not narrow, or their width is none that the kernels take.
 OCTET_HOST_INLINE constexpr std::size_t runs_in(std::size_t rows, std::size_t size, std::size_t room) {
   if (!simd::is_run_width(size)) return 0;
   const std::size_t row = simd::least(elements_of_a_row, elements_at_once / rows);
@@ -164,8 +164,8 @@ struct quantize_found {
     encode.tile(b, s);
   }
 
-  // Tiles one row high: each is quantized while the amax of the next is found. After one with NaN or infinities that is
-  // the amax of finite values from the start, instead of a second look.
+  // Tiles one row high: each is quantized while the amax of the next is found. Where NaN and infinities are ignored, and
+  // there were some, the next one's is that of its finite values from the start, instead of by a second look.
   OCTET_HOST_INLINE void run(const block& b, const block& next) {
     if (b.number == 0) ahead = kernels.amax(encode.in.row(b.r0) + b.c0, b.width(), encode.streams);
     const group_scale s = scale_of<F>(amax_from(ahead, b), rule);

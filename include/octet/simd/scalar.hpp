@@ -284,7 +284,7 @@ OCTET_LOCAL void measure(const T* in, const F* codes, std::size_t n, std::size_t
     const bool finite = a < S::infinity;
     const bool compared = finite && (decoded & S::infinity) != S::infinity;
     sums.not_finite += !finite;
-    const std::uint32_t scaled = scaled_bits(a, factor);
+    const std::uint32_t scaled = scaled_bits(a, factor) & (S::sign_mask - 1);
     sums.clipped += finite && scaled >= detail::overflow_bits<F>() && scaled <= S::infinity;
     sums.flushed += a != 0 && codes[i].magnitude() == 0 && !isnan(codes[i]);
     sums.poisoned += finite && !compared;
