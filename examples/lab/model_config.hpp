@@ -63,6 +63,22 @@ class config_fields {
     return object_.at(field).get<bool>();
   }
 
+  double number(const char* field) const {
+    if (!has(field)) throw failure(path_ + ": " + field + " is missing");
+    const nlohmann::json& value = object_.at(field);
+    if (!value.is_number() || !(value.get<double>() > 0))
+      throw failure(path_ + ": " + field + " is " + brief(value) + ", no number above zero");
+    return value.get<double>();
+  }
+  double number(const char* field, double otherwise) const { return has(field) ? number(field) : otherwise; }
+
+  // The fields of an object inside this one.
+  config_fields inside(const char* field) const {
+    if (!object_.at(field).is_object())
+      throw failure(path_ + ": " + field + " is " + brief(object_.at(field)) + ", no object");
+    return {path_, object_.at(field)};
+  }
+
   std::string word(const char* field) const {
     if (!has(field)) return {};
     if (!object_.at(field).is_string())
