@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstddef>
 
-#include "decoder_config.hpp"
 #include "kv_cache.hpp"
 #include "tensor.hpp"
+#include "transformer_config.hpp"
 
 namespace lab {
 

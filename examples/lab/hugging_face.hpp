@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "decoder.hpp"
 #include "safetensors.hpp"
 #include "tensor.hpp"
 #include "tensor_file.hpp"
+#include "transformer.hpp"
 
 namespace lab {
 
@@ -104,15 +104,15 @@ class checkpoint {
   std::map<std::string, entry> entries_;
 };
 
-inline decoder read_hugging_face(const std::string& folder) {
-  decoder model;
-  model.config = read_decoder_config(folder + "/config.json");
+inline transformer read_hugging_face(const std::string& folder) {
+  transformer model;
+  model.config = read_transformer_config(folder + "/config.json");
   const model_shape& m = model.config.shape;
   checkpoint file(folder);
   model.embedding = file.take("model.embed_tokens.weight", {m.vocabulary, m.hidden});
   for (std::uint64_t i = 0; i < m.layers; ++i) {
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
-    decoder_layer layer;
+    transformer_layer layer;
     layer.attention_norm = file.take_vector(prefix + "input_layernorm.weight", m.hidden);
     layer.mlp_norm = file.take_vector(prefix + "post_attention_layernorm.weight", m.hidden);
     if (m.head_norms) {

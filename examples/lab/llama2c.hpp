@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "decoder.hpp"
 #include "mapped_file.hpp"
 #include "tensor.hpp"
 #include "tensor_file.hpp"
+#include "transformer.hpp"
 
 namespace lab {
 
@@ -63,10 +63,10 @@ inline tensor half_split_heads(const tensor& interleaved, std::uint64_t head_dim
   return split;
 }
 
-inline decoder read_llama2c(const std::string& path) {
+inline transformer read_llama2c(const std::string& path) {
   const mapped_file file(path);
   llama2c_weights weights(file);
-  decoder model;
+  transformer model;
   model_shape& m = model.config.shape;
   m.name = "llama2.c";
   m.hidden = weights.whole_number();
@@ -89,20 +89,20 @@ inline decoder read_llama2c(const std::string& path) {
 
   model.embedding = std::make_shared<tensor>(weights.matrix("the embedding", m.vocabulary, m.hidden));
   model.layers.resize(m.layers);
-  const auto norms = [&](const char* name, row_vector decoder_layer::*norm) {
-    for (decoder_layer& layer : model.layers) layer.*norm = weights.matrix(name, 1, m.hidden);
+  const auto norms = [&](const char* name, row_vector transformer_layer::*norm) {
+    for (transformer_layer& layer : model.layers) layer.*norm = weights.matrix(name, 1, m.hidden);
   };
   const auto linears = [&](projection p) {
     const linear_shape shape = shape_of(m, p);
-    for (decoder_layer& layer : model.layers) {
+    for (transformer_layer& layer : model.layers) {
       tensor w = weights.matrix(projection_names[static_cast<std::size_t>(p)], shape.outputs, shape.inputs);
       if (p == projection::q || p == projection::k) w = half_split_heads(w, m.head_dim);
       layer.at(p).weight = std::make_shared<tensor>(std::move(w));
     }
   };
-  norms("the attention norms", &decoder_layer::attention_norm);
+  norms("the attention norms", &transformer_layer::attention_norm);
   for (const projection p : {projection::q, projection::k, projection::v, projection::o}) linears(p);
-  norms("the MLP norms", &decoder_layer::mlp_norm);
+  norms("the MLP norms", &transformer_layer::mlp_norm);
   for (const projection p : {projection::gate, projection::down, projection::up}) linears(p);
   model.final_norm = weights.matrix("the final norm", 1, m.hidden);
   weights.skip("the rotation tables", m.longest_context * m.head_dim);

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "decoder.hpp"
 #include "parallel.hpp"
 #include "tensor.hpp"
+#include "transformer.hpp"
 
 namespace lab {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "decoder_config.hpp"
 #include "octet/matrix.hpp"
+#include "transformer_config.hpp"
 
 namespace lab {
 

@@ -18,7 +18,7 @@ struct rope_config {
   double low_frequency_factor = 1, high_frequency_factor = 4, original_context = 8192;  // llama3
 };
 
-struct decoder_config {
+struct transformer_config {
   model_shape shape;
   double norm_epsilon = 1e-5;
   rope_config rope;
@@ -52,14 +52,14 @@ inline rope_config read_rope(const std::string& path, const config_fields& field
 }
 
 // Llama, Mistral, Qwen2 and Qwen3; anything else is a failure.
-inline decoder_config read_decoder_config(const std::string& path) {
+inline transformer_config read_transformer_config(const std::string& path) {
   const nlohmann::json root = read_json_object(path);
   const config_fields fields(path, root);
   const std::string type = fields.word("model_type");
   if (type != "llama" && type != "mistral" && type != "qwen2" && type != "qwen3")
     throw failure(path + ": model_type " + (type.empty() ? "is missing" : "'" + type + "' is unknown") +
                   "; known are llama, mistral, qwen2 and qwen3");
-  decoder_config c;
+  transformer_config c;
   c.shape = read_model_config(path);
   c.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   c.rope = read_rope(path, fields);
