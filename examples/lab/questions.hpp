@@ -130,23 +130,26 @@ inline tokenized_question tokenize(const question& q, const tokenizer& words) {
     }
     return t;
   }
+  // The choice begins with the first token that the prompt alone does not have, since the blank between them may belong
+  // to either.
   std::vector<std::vector<std::int32_t>> all;
-  for (const std::string& choice : q.choices) all.push_back(tokens_of(q.prompt + choice));
+  std::vector<std::size_t> begins;
   std::size_t shared = prompt.size();
-  for (const std::vector<std::int32_t>& ids : all) {
-    if (ids.size() <= prompt.size()) throw failure("tokenizer: a choice adds no token to '" + q.prompt + "'");
-    const auto end =
-        std::mismatch(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shared), all[0].begin()).first;
-    shared = static_cast<std::size_t>(end - ids.begin());
+  for (const std::string& choice : q.choices) {
+    all.push_back(tokens_of(q.prompt + choice));
+    const std::vector<std::int32_t>& ids = all.back();
+    const std::size_t shorter = std::min(ids.size(), prompt.size());
+    const auto end = std::mismatch(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shorter), prompt.begin());
+    begins.push_back(static_cast<std::size_t>(end.first - ids.begin()));
+    if (begins.back() == ids.size()) throw failure("tokenizer: '" + choice + "' adds no token to '" + q.prompt + "'");
+    shared = std::min(shared, begins.back());
   }
-  if (shared == 0) throw failure("tokenizer: the choices of '" + q.prompt + "' share no token");
-  t.shared.assign(all[0].begin(), all[0].begin() + static_cast<std::ptrdiff_t>(shared));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    // Without the blank before it.
-    const double bytes = static_cast<double>(q.choices[i].size() - 1);
-    t.endings.push_back(
-        {{all[i].begin() + static_cast<std::ptrdiff_t>(shared), all[i].end()}, prompt.size() - shared, bytes});
-  }
+  if (shared == 0) throw failure("tokenizer: '" + q.prompt + "' begins with another token before each of its choices");
+  t.shared.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(shared));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    t.endings.push_back({{all[i].begin() + static_cast<std::ptrdiff_t>(shared), all[i].end()},
+                         begins[i] - shared,
+                         static_cast<double>(q.choices[i].size() - 1)});  // without the blank before it
   return t;
 }
 
