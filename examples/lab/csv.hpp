@@ -34,6 +34,29 @@ class csv {
   std::string text_;
 };
 
+// The rows of such a text.
+inline std::vector<std::vector<std::string>> csv_rows(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  bool quoted = false, begins = true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (begins) rows.push_back({""});
+    begins = false;
+    std::string& cell = rows.back().back();
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+      cell += text[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (quoted || (c != ',' && c != '\n' && c != '\r'))
+      cell += c;
+    else if (c == ',')
+      rows.back().emplace_back();
+    else if (c == '\n')
+      begins = true;
+  }
+  return rows;
+}
+
 // A float's nine significant digits, or so many decimals; empty for NaN and infinity, which stand for no number.
 inline std::string csv_number(double x) { return std::isfinite(x) ? text("%.9g", x) : ""; }
 inline std::string csv_number(double x, int decimals) { return std::isfinite(x) ? text("%.*f", decimals, x) : ""; }

@@ -3,15 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "json_file.hpp"
 #include "program.hpp"
 #include "text.hpp"
 
@@ -63,6 +60,22 @@ class config_fields {
     return object_.at(field).get<bool>();
   }
 
+  double number(const char* field) const {
+    if (!has(field)) throw failure(path_ + ": " + field + " is missing");
+    const nlohmann::json& value = object_.at(field);
+    if (!value.is_number() || !(value.get<double>() > 0))
+      throw failure(path_ + ": " + field + " is " + brief(value) + ", no number above zero");
+    return value.get<double>();
+  }
+  double number(const char* field, double otherwise) const { return has(field) ? number(field) : otherwise; }
+
+  // The fields of an object inside this one.
+  config_fields inside(const char* field) const {
+    if (!object_.at(field).is_object())
+      throw failure(path_ + ": " + field + " is " + brief(object_.at(field)) + ", no object");
+    return {path_, object_.at(field)};
+  }
+
   std::string word(const char* field) const {
     if (!has(field)) return {};
     if (!object_.at(field).is_string())
@@ -88,31 +101,6 @@ class config_fields {
   const std::string& path_;
   const nlohmann::json& object_;
 };
-
-// The JSON object that a file holds; every complaint names the file, and where it can the place.
-inline nlohmann::json read_json_object(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw failure(path + ": could not be opened: " + std::strerror(errno));
-  std::string json(std::size_t{1} << 24, '\0');
-  file.read(json.data(), static_cast<std::streamsize>(json.size()));
-  if (file.bad()) throw failure(path + ": could not be read");
-  if (!file.eof()) throw failure(path + ": is too long for a config.json");
-  json.resize(static_cast<std::size_t>(file.gcount()));
-  if (json.empty()) throw failure(path + ": is empty");
-  try {
-    nlohmann::json root = nlohmann::json::parse(json);
-    if (!root.is_object()) throw failure(path + ": is no JSON object");
-    return root;
-  } catch (const nlohmann::json::parse_error& error) {
-    if (error.byte > json.size()) throw failure(path + ": is no JSON: ends too early");
-    const std::string before = json.substr(0, error.byte - 1);  // the byte at fault is counted from 1
-    throw failure(path + ": is no JSON from line " +
-                  std::to_string(1 + std::count(before.begin(), before.end(), '\n')) + ", column " +
-                  std::to_string(before.size() - before.rfind('\n')) + " on");
-  } catch (const nlohmann::json::out_of_range&) {
-    throw failure(path + ": holds a number too large for a double");
-  }
-}
 
 inline model_shape read_model_config(const std::string& path) {
   const nlohmann::json root = read_json_object(path);

@@ -30,4 +30,13 @@ inline std::string counted(unsigned long long number, const std::string& noun) {
   return counted(std::to_string(number), noun);
 }
 
+// The text with every `from`, which is not empty, become `to`.
+inline std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
+  std::string out;
+  std::size_t done = 0;
+  for (std::size_t next; (next = text.find(from, done)) != text.npos; done = next + from.size())
+    out.append(text, done, next - done).append(to);
+  return out.append(text, done);
+}
+
 }  // namespace lab

@@ -1,4 +1,4 @@
-// Writes a file whole or not at all.
+// Reads or writes a file whole or not at all.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -7,12 +7,29 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 
 #include "program.hpp"
 
 namespace lab {
+
+// All bytes of a file, at most `longest`. Throws a failure that names the file if it cannot be read, is empty, or is
+// longer than a KIND can be.
+inline std::string read_whole(const std::string& path, std::size_t longest, const std::string& kind) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw failure(path + ": could not be opened: " + std::strerror(errno));
+  std::string bytes;
+  char chunk[1 << 16];
+  while (file.read(chunk, sizeof chunk), file.gcount() > 0) {
+    bytes.append(chunk, static_cast<std::size_t>(file.gcount()));
+    if (bytes.size() > longest) throw failure(path + ": is too long for a " + kind);
+  }
+  if (file.bad()) throw failure(path + ": could not be read");
+  if (bytes.empty()) throw failure(path + ": is empty");
+  return bytes;
+}
 
 // While one of these lives, an interrupt waits; it is delivered when the object dies.
 class interrupts_wait {

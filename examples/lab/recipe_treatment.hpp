@@ -1,0 +1,120 @@
+// Carries a recipe out: rounds a model's weights once, and the values of its forward passes as they come.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "forward.hpp"
+#include "observations.hpp"
+#include "parallel.hpp"
+#include "recipe_names.hpp"
+#include "rounding.hpp"
+#include "transformer.hpp"
+
+namespace lab {
+
+// How a part rounds at its place, but for calibrated scales.
+inline rounding rounding_of(const recipe_part& part, unsigned place, std::size_t head_dim, int eighths) {
+  rounding r;
+  r.format = part.format;
+  r.shape = tile_of(part, place, head_dim);
+  switch (part.scales) {
+    case scaling_choice::found:
+      r.source = scale_source::found;
+      break;
+    case scaling_choice::none:
+      r.source = scale_source::constant;
+      break;
+    case scaling_choice::power_of_two:
+      r.source = scale_source::power_of_two;
+      break;
+    case scaling_choice::mx:
+      r.source = scale_source::mx;
+      break;
+    case scaling_choice::calibrated:
+      r.source = scale_source::given;
+      break;
+  }
+  // The softmax's numerators are at most 1, so that their scale needs no search.
+  if (place == recipe_words::p && r.source == scale_source::found && part.shared == sharing::whole) {
+    r.source = scale_source::constant;
+    r.descale = part.format == number_format::int8 ? 1 / int8::largest : 1.0f / 256;
+  }
+  r.eighths = eighths;
+  return r;
+}
+
+// The decoder with the weights rounded that the recipe names; the others are shared with `model`.
+inline transformer round_weights(const transformer& model, const recipe& recipe, int eighths, losses& lost) {
+  transformer rounded = model;
+  if (!recipe.weights) return rounded;
+  const rounding how = rounding_of(*recipe.weights, recipe_words::w, model.config.shape.head_dim, eighths);
+  std::vector<std::shared_ptr<const tensor>*> weights;
+  for (transformer_layer& layer : rounded.layers)
+    for (linear& l : layer.linears) weights.push_back(&l.weight);
+  if (recipe.head) weights.push_back(&rounded.head);
+  std::vector<losses> lost_by(weights.size());
+  for_each_index(weights.size(), [&](std::size_t i) {
+    const tensor& from = **weights[i];
+    auto to = std::make_shared<tensor>(from.rows(), from.cols());
+    lost_by[i] = round_values(view(from), view(*to), how);
+    *weights[i] = std::move(to);
+  });
+  for (const losses& l : lost_by) lost += l;
+  return rounded;
+}
+
+class recipe_treatment : public treatment {
+ public:
+  // calibration: what was observed with the same keys_before_rope and keys_centred; null where nothing is static.
+  recipe_treatment(const recipe& recipe, const transformer_config& config, int eighths, const observations* calibration)
+      : head_dim_(config.shape.head_dim), calibration_(calibration) {
+    using namespace recipe_words;
+    const auto set = [&](site where, const std::optional<recipe_part>& part, unsigned place) {
+      if (part) how_[static_cast<std::size_t>(where)] = rounding_of(*part, place, head_dim_, eighths);
+    };
+    for (const site where : {site::qkv_input, site::o_input, site::gate_up_input, site::down_input})
+      set(where, recipe.activations, a);
+    if (recipe.head) set(site::head_input, recipe.activations, a);
+    set(site::keys, recipe.keys, k);
+    set(site::values, recipe.values, v);
+    set(site::softmax, recipe.softmax, p);
+    keys_before_rope = recipe.keys && recipe.keys->before_rope;
+    keys_centred = recipe.keys && recipe.keys->centred;
+    softmax_before_division =
+        recipe.softmax && recipe.softmax->scales == scaling_choice::found && recipe.softmax->shared == sharing::whole;
+    residual_bf16 = recipe.residual_bf16;
+  }
+
+  void round(site where, std::size_t layer, octet::matrix_view<float> values) override {
+    const std::size_t i = static_cast<std::size_t>(where);
+    if (!how_[i]) return;
+    losses l;
+    if (how_[i]->source == scale_source::given) {
+      rounding how = *how_[i];
+      how.amaxes = calibration_->amaxes(where, layer, how.shape);
+      l = round_values(values, values, how);
+    } else {
+      l = round_values(values, values, *how_[i]);
+    }
+    const std::lock_guard<std::mutex> lock(adding_);
+    lost_[i] += l;
+  }
+
+  const losses& lost(site where) const { return lost_[static_cast<std::size_t>(where)]; }
+
+ private:
+  std::size_t head_dim_;
+  const observations* calibration_;
+  std::array<std::optional<rounding>, sites> how_;
+  std::array<losses, sites> lost_;
+  std::mutex adding_;
+};
+
+}  // namespace lab

@@ -1,0 +1,225 @@
+// What FP8 does to a model: perplexity and answers under recipes for weights, activations and KV cache.
+// SPDX-License-Identifier: MIT
+//
+// Needs CLI11, nlohmann-json, Eigen, oneTBB, PCRE2 and utf8proc; CMake compiles it for this machine, since Eigen chooses
+// its instructions at compile time.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/checks.hpp"
+#include "lab/parallel.hpp"
+#include "lab/program.hpp"
+#include "lab/progress.hpp"
+#include "lab/protocol.hpp"
+#include "lab/quality_report.hpp"
+#include "lab/quality_sweep.hpp"
+#include "lab/recipe_names.hpp"
+#include "lab/results.hpp"
+#include "lab/whole_file.hpp"
+
+namespace {
+
+using lab::failure;
+using lab::recipe;
+using lab::result;
+
+// What the command line asks for.
+struct request : lab::quality_request {
+  std::string csv, plot, channels, recipes = "default";
+  std::uint64_t threads = 0;
+  bool luck = false, resume = false;
+};
+
+// The recipes by the names between commas; `default` stands for the sweep of the base rows and those left to try.
+std::vector<recipe> recipes_of(const std::string& names) {
+  std::vector<recipe> recipes;
+  const auto add = [&](const std::string& name) {
+    for (const recipe& r : recipes)
+      if (r.name == name) return;
+    recipes.push_back(lab::parse_recipe(name));
+  };
+  for (const std::string& name : lab::recipe_words::split(names, ',')) {
+    if (name == lab::baseline_name) continue;
+    if (name != "default") {
+      add(name);
+      continue;
+    }
+    for (const lab::named_recipe& known : lab::named_recipes)
+      if (known.group != lab::recipe_group::further) add(known.name);
+  }
+  return recipes;
+}
+
+bool is_base(const std::string& name) {
+  for (const lab::named_recipe& known : lab::named_recipes)
+    if (known.name == name) return known.group == lab::recipe_group::base;
+  return false;
+}
+
+void list() {
+  const auto line = [](const std::string& name, const char* meaning) {
+    std::printf("  %-32s %s\n", name.c_str(), meaning);
+  };
+  const std::pair<lab::recipe_group, const char*> groups[] = {
+      {lab::recipe_group::base, "The base rows"},
+      {lab::recipe_group::left_to_try, "\nLeft to try; with the base rows this is `default`"},
+      {lab::recipe_group::further, "\nFurther"}};
+  for (const auto& [group, title] : groups) {
+    std::printf("%s\n", title);
+    if (group == lab::recipe_group::base) line(lab::baseline_name, "nothing is rounded; always the first row");
+    for (const lab::named_recipe& known : lab::named_recipes)
+      if (known.group == group) line(known.name, known.meaning);
+  }
+  std::printf(
+      "\nOthers are made of parts joined by '+'. A part is a place, a format, and what else the place knows:\n");
+  for (const lab::recipe_words::place& place : lab::recipe_words::places) {
+    line(place.name, place.meaning);
+    std::string words;
+    for (const lab::recipe_words::word& word : lab::recipe_words::words)
+      if ((word.at & place.bits) == place.bits || (place.bits & word.at & lab::recipe_words::k) != 0)
+        words += std::string(words.empty() ? "" : " ") + word.name;
+    line("", words.c_str());
+  }
+  std::printf("\nThe words of parts, and parts that are one word\n");
+  for (const lab::recipe_words::word& word : lab::recipe_words::words) line(word.name, word.meaning);
+  for (const lab::recipe_words::flag& flag : lab::recipe_words::flags) line(flag.name, flag.meaning);
+}
+
+void print_results(const std::vector<result>& results) {
+  lab::print_text_results(results);
+  std::printf("\n");
+  lab::print_ranking(results);
+  if (!std::isnan(results[0].accuracy)) {
+    std::printf("\n");
+    lab::print_question_results(results);
+  }
+  std::printf("\n");
+  lab::print_losses(results);
+}
+
+// Goes on only with results of the same model, text and questions.
+void expect_same_run(const std::string& path, const result& before, const result& now) {
+  const auto printed = [](const result& r) {
+    return lab::csv_number(r.perplexity, 6) + " over " + lab::csv_number(r.predictions, 0) + " predictions, " +
+           (std::isnan(r.questions) ? "no" : lab::csv_number(r.questions, 0)) + " questions";
+  };
+  if (before.recipe != lab::baseline_name || printed(before) != printed(now))
+    throw failure(path + ": is of another run: its first row is " + before.recipe + " with " + printed(before) +
+                  ", not the baseline with " + printed(now));
+}
+
+void answer(const request& r) {
+  const std::string outputs[] = {r.csv, r.plot, r.channels};
+  for (const std::string& path : outputs)
+    if (!path.empty()) lab::expect_writable(path);
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (lab::same_file(outputs[i], outputs[k])) throw lab::usage_error(outputs[i] + ": is named for two outputs");
+  const std::vector<recipe> recipes = recipes_of(r.recipes);
+
+  std::vector<result> results;
+  if (r.resume && std::filesystem::exists(r.csv)) {
+    constexpr std::size_t longest = std::size_t{1} << 24;
+    results = lab::read_results(r.csv, lab::read_whole(r.csv, longest, "results"));
+  }
+  std::vector<recipe> left;
+  for (const recipe& wanted : recipes) {
+    bool there = false;
+    for (const result& known : results) there = there || known.recipe == wanted.name;
+    if (!there) left.push_back(wanted);
+  }
+  std::string failed;
+  if (!left.empty() || results.empty()) {
+    const lab::thread_limit limit(r.threads);
+    lab::quality_sweep sweep(r);
+    sweep.describe();
+    const auto runs = [&](const recipe& of) { return r.luck && is_base(of.name) ? 8 : 1; };
+    double work = sweep.text_work() + sweep.question_work();
+    for (const recipe& of : left) work += runs(of) * sweep.text_work() + sweep.question_work();
+    lab::progress shown(work);
+    const auto keep = [&] {
+      if (!r.csv.empty()) lab::write_whole(r.csv, lab::to_csv(results));
+    };
+    const result baseline = sweep.run_baseline(shown);
+    if (results.empty())
+      results.push_back(baseline);
+    else
+      expect_same_run(r.csv, results[0], baseline);
+    keep();
+    if (!r.channels.empty()) lab::write_whole(r.channels, lab::channels_csv(sweep.seen()));
+    for (const recipe& of : left) try {
+        results.push_back(sweep.run(of, runs(of), shown));
+        keep();
+      } catch (const std::exception& error) {
+        failed += (failed.empty() ? "recipe " : "; recipe ") + of.name + ": " + error.what();
+      }
+    shown.clear();
+    lab::print_magnitudes(sweep.seen());
+    std::printf("\n");
+    lab::print_key_channels(sweep.seen());
+    std::printf("\n");
+  }
+  print_results(results);
+  if (!r.plot.empty()) lab::write_whole(r.plot, lab::drawn(results));
+  if (!failed.empty()) throw failure(failed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("What FP8 does to a model: perplexity and answers with weights, activations and KV cache in 8 bits.",
+               "quality");
+  request r;
+  bool only_list = false, only_protocol = false;
+  auto* const model = app.add_option("--model", r.model, "Hugging Face folder, or llama2.c checkpoint");
+  auto* const text = app.add_option("--text", r.text, "the text whose tokens are predicted, in UTF-8");
+  auto* const questions = app.add_option("--questions", r.questions, "multiple choice, one JSON object a line");
+  auto* const first = app.add_option("--first-questions", r.first_questions, "only so many of them");
+  auto* const tokens = app.add_option("--tokens", r.tokens, "how much of the text (8192)");
+  auto* const context = app.add_option("--context", r.context, "tokens a window (1024, or what the model takes)");
+  app.add_option("--split", r.split, "a window a document, which this text ends; blank-line: an empty line does")
+      ->check(lab::not_empty);
+  auto* const recipes = app.add_option("--recipes", r.recipes, "names between commas; default: the sweep of --list");
+  auto* const calibration = app.add_option("--calibration", r.calibration, "text for static scales (what follows)");
+  auto* const tokenizer = app.add_option("--tokenizer", r.tokenizer, "tokenizer.json or tokenizer.bin (the model's)");
+  auto* const threads = app.add_option("--threads", r.threads, "threads that compute (one a processor)");
+  auto* const csv = app.add_option("--csv", r.csv, "write the results to this file, after every recipe");
+  auto* const plot = app.add_option("--plot", r.plot, "draw the results to this file, as SVG");
+  auto* const channels = app.add_option("--channels", r.channels, "write each channel of K and V to this file");
+  app.add_flag("--luck", r.luck, "run the base rows with eight scales each, to see what luck does");
+  app.add_flag("--resume", r.resume, "keep the rows that the csv has, and add what is missing")->needs(csv);
+  app.add_flag("--list", only_list, "print the recipes");
+  app.add_flag("--protocol", only_protocol, "print what is rounded where, and what the numbers mean");
+  for (auto* const path : {model, text, questions, calibration, tokenizer, csv, plot, channels, recipes})
+    path->check(lab::not_empty);
+  for (auto* const path : {model, text, questions, calibration, tokenizer, csv, plot, channels})
+    path->type_name("PATH");
+  for (auto* const number : {first, tokens, context, threads}) number->type_name("N")->check(lab::at_least_one);
+  first->needs(questions);
+  model->needs(text);
+  app.footer(
+      "Examples:\n"
+      "  quality\n"
+      "  quality --model SmolLM2-135M-Instruct --text wiki.txt --csv results.csv --plot results.svg\n"
+      "  quality --model llama --text wiki.txt --recipes kv-e4m3-token,k-e4m3-prerope-centred");
+  return lab::run(app, argc, argv, [&] {
+    if (only_list) return list();
+    if (only_protocol) return void(std::fputs(lab::protocol, stdout));
+    if (r.model.empty()) {
+      const std::string toy = OCTET_TOY_MODEL;
+      r.model = toy;
+      if (r.text.empty()) {
+        r.text = toy + "/text.txt";
+        if (r.questions.empty()) r.questions = toy + "/questions.jsonl";
+      }
+    }
+    answer(r);
+  });
+}
