@@ -51,7 +51,7 @@ class added_token_finder {
       i = end;
       const added_token& token = found->token;
       if (token.single_word && (ends_in_word(text.substr(0, begin)) || begins_with_word(text.substr(end)))) continue;
-      if (token.lstrip) begin = std::max(done, begin - space_at_end(text.substr(0, begin)));
+      if (token.lstrip) begin -= space_at_end(text.substr(0, begin));
       if (token.rstrip) end += space_at_begin(text.substr(end));
       if (done < begin) between(text.substr(done, begin - done), done);
       on_token(token.id);

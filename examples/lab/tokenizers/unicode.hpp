@@ -43,7 +43,8 @@ inline void expect_utf8(std::string_view text, const std::string& name) {
   }
 }
 
-// Composes what canonical equivalence lets compose (Unicode Standard Annex 15). The text is UTF-8.
+// Composes what canonical equivalence lets compose (Unicode Standard Annex 15). The text is UTF-8. Hugging Face's program
+// knows the marks of Unicode 9 only: where younger ones are out of order, or compose, it leaves them.
 inline std::string nfc(const std::string& text) {
   if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return text;
   utf8proc_uint8_t* composed = nullptr;
