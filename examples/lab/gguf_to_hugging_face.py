@@ -4,9 +4,9 @@
 #
 #   gguf_to_hugging_face.py GGUF FOLDER      needs gguf and safetensors, from PyPI
 #
-# Quantized tensors are widened to float32: a code times its 16-bit scale plus its offset has more bits than 16-bit types
-# hold. Of SmolLM2-135M in Q4_1, float32 keeps every value, float16 would keep 58 % and bfloat16 21 %. What a field or a
-# tensor's name says that is not known here is a failure, not left out.
+# Quantized tensors are widened to float32: a code times its 16-bit scale plus its offset has more bits than 16-bit
+# types hold. Of SmolLM2-135M in Q4_1, float32 keeps every value, float16 would keep 58 % and bfloat16 21 %. What a
+# field or a tensor's name says that is not known here is a failure, not left out.
 import json
 import os
 import signal
