@@ -367,6 +367,8 @@ TEST_CASE("Patterns cut as they do in the package") {
   const std::string llama3 = R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+)";
   CHECK(pieces(split_by(llama3), "12345 678") == "123|45| |678|");
   CHECK(pieces(split_by(R"(\d*)"), "a12b") == "a|12|b|");
+  CHECK(pieces(split_by(R"(\d*)"), "abc") == "a|b|c|");  // nothing is matched before each letter
+  CHECK(pieces(split_by(R"(\d+)"), "a३४b") == "a|३४|b|");
   // By hand: the classes, in and out of brackets, and an escape in braces.
   CHECK(pieces(split_by(R"(\S)"), "a \u180E\u3000\n") == "a| |\u180E|\u3000\n|");
   CHECK(pieces(split_by(R"([^\S\n])"), "\u2003\n\u180Ea") == "\u2003|\n\u180Ea|");
