@@ -25,7 +25,17 @@ inline std::size_t predictions(const std::vector<window>& windows) {
   return n;
 }
 
-// Logits of one position: the largest, and the logarithm of the sum of exp.
+// The sum of an expression of floats: in float over short runs, which Eigen has instructions for, and these in double.
+template <class Expression>
+double sum_of(const Expression& values) {
+  constexpr Eigen::Index run = 1024;
+  double sum = 0;
+  for (Eigen::Index i = 0; i < values.size(); i += run)
+    sum += static_cast<double>(values.segment(i, std::min(run, values.size() - i)).sum());
+  return sum;
+}
+
+// Logits of one position: the first of the largest, and the logarithm of the sum of exp.
 struct softmax_scale {
   Eigen::Index top = 0;
   double log_sum = 0;
@@ -33,17 +43,21 @@ struct softmax_scale {
 template <class Row>
 softmax_scale scale_of_logits(const Row& logits) {
   softmax_scale s;
-  const float largest = logits.maxCoeff(&s.top);
-  s.log_sum = static_cast<double>(largest) + std::log((logits.array() - largest).exp().template cast<double>().sum());
+  const float largest = logits.maxCoeff();
+  while (logits(s.top) < largest) ++s.top;
+  s.log_sum = static_cast<double>(largest) + std::log(sum_of((logits.array() - largest).exp()));
   return s;
 }
+
+// Logits are computed for so many positions at a time, each thread's in memory of its own that it keeps.
+inline constexpr std::size_t positions_a_slice = 128;
 
 // Calls body(row, logits) for each row of hidden values. Several threads call at once.
 template <class Body>
 void for_each_logits(const tensor& head, const tensor& hidden, const Body& body) {
-  constexpr std::size_t rows_a_slice = 64;
-  for_each_slice(rows(hidden), rows_a_slice, [&](std::size_t first, std::size_t last) {
-    tensor logits(index(last - first), head.rows());
+  for_each_slice(rows(hidden), positions_a_slice, [&](std::size_t first, std::size_t last) {
+    thread_local tensor logits;
+    logits.resize(index(last - first), head.rows());
     logits.noalias() = hidden.middleRows(index(first), index(last - first)) * head.transpose();
     for (std::size_t r = first; r < last; ++r) body(r, logits.row(index(r - first)));
   });
@@ -132,10 +146,11 @@ inline text_scores score_recipe(const transformer& model, treatment& how, const 
   pass_windows(
       model, how, windows,
       [&](std::size_t first, const tensor& hidden) {
-        constexpr std::size_t rows_a_slice = 64;
-        for_each_slice(rows(hidden), rows_a_slice, [&](std::size_t from, std::size_t to) {
+        for_each_slice(rows(hidden), positions_a_slice, [&](std::size_t from, std::size_t to) {
           const Eigen::Index n = index(to - from);
-          tensor theirs(n, baseline.head->rows()), ours(n, model.head->rows());
+          thread_local tensor theirs, ours;
+          theirs.resize(n, baseline.head->rows());
+          ours.resize(n, model.head->rows());
           theirs.noalias() = baseline.hidden.middleRows(index(first + from), n) * baseline.head->transpose();
           ours.noalias() = hidden.middleRows(index(from), n) * model.head->transpose();
           for (Eigen::Index r = 0; r < n; ++r) {
@@ -146,7 +161,7 @@ inline text_scores score_recipe(const transformer& model, treatment& how, const 
             // sum of p (log p - log q), log p = a - base.log_sum, log q = b - own.log_sum.
             const auto a = theirs.row(r).array(), b = ours.row(r).array();
             const auto p = (a - static_cast<float>(base.log_sum)).exp();
-            scores.divergence[i] = (p * (a - b)).template cast<double>().sum() - (base.log_sum - own.log_sum);
+            scores.divergence[i] = sum_of(p * (a - b)) - (base.log_sum - own.log_sum);
           }
         });
       },
