@@ -157,8 +157,8 @@ class forward_pass {
     });
     attended_.resize(queries_.rows(), queries_.cols());
     for_each_index(blocks_.size() * shape_.heads, [&](std::size_t i) {
-      const auto [number, first] = blocks_[i / shape_.heads];
-      const run& r = runs_[number];
+      const std::size_t first = blocks_[i / shape_.heads].first;
+      const run& r = runs_[blocks_[i / shape_.heads].run];
       const std::size_t head = i % shape_.heads, count = std::min(queries_a_block, r.count - first);
       const auto of_head = [&](tensor& t) {
         return column_range(view(t).row_range(r.row + first, count), head * shape_.head_dim, shape_.head_dim);

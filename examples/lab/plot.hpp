@@ -61,8 +61,23 @@ inline std::string power_of_ten(double x, double y, int exponent) {
 // The picture as an SVG document, black on white, 900 wide.
 inline std::string to_svg(const picture& p) {
   using namespace svg;
-  constexpr double width = 900, left = 84, right = 24, top = 134, panel_height = 230, between = 66, bottom = 64;
+  constexpr double width = 900, left = 84, right = 24, legend_row = 18, panel_height = 230, between = 66, bottom = 64;
   const double count = static_cast<double>(p.panels.size());
+
+  // The legend, in as many rows as it needs.
+  std::string legend;
+  double legend_x = left, legend_y = 73;
+  for (const curve& c : p.panels.empty() ? std::vector<curve>() : p.panels[0].curves) {
+    const double wide = 60 + 7.4 * static_cast<double>(c.name.size());
+    if (legend_x > left && legend_x + wide > width) legend_x = left, legend_y += legend_row;
+    legend +=
+        segment(legend_x, legend_y, legend_x + 26, legend_y,
+                "stroke=\"" + c.colour + "\" stroke-width=\"2.4\"" + (c.dashed ? " stroke-dasharray=\"6 4\"" : ""));
+    legend += label(legend_x + 32, legend_y + 4.5, "", c.name);
+    legend_x += wide;
+  }
+
+  const double top = legend_y + 61;
   const double height = top + count * panel_height + (count - 1) * between + bottom;
   const double x0 = std::log10(p.least), x1 = std::log10(p.most);
   const auto across = [&](double x) { return left + (std::log10(x) - x0) / (x1 - x0) * (width - left - right); };
@@ -74,16 +89,7 @@ inline std::string to_svg(const picture& p) {
   s += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
   s += label(left, 30, "font-size=\"18\" font-weight=\"600\"", p.title);
   s += label(left, 51, "fill=\"#555\"", p.subtitle);
-
-  if (!p.panels.empty()) {  // the legend, in a row
-    double x = left;
-    for (const curve& c : p.panels[0].curves) {
-      s += segment(x, 73, x + 26, 73,
-                   "stroke=\"" + c.colour + "\" stroke-width=\"2.4\"" + (c.dashed ? " stroke-dasharray=\"6 4\"" : ""));
-      s += label(x + 32, 77.5, "", c.name);
-      x += 60 + 7.4 * static_cast<double>(c.name.size());
-    }
-  }
+  s += legend;
 
   double panel_top = top;
   for (std::size_t i = 0; i < p.panels.size(); ++i, panel_top += panel_height + between) {

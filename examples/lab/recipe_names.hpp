@@ -144,17 +144,17 @@ inline tile tile_of(const recipe_part& part, unsigned place, std::size_t head_di
 }
 
 // The part that a recipe's text says, without its place; a usage error says what cannot be meant.
-inline recipe_part parse_recipe_part(const std::string& recipe_name, const std::vector<std::string>& words,
+inline recipe_part parse_recipe_part(const std::string& recipe_name, const std::vector<std::string>& pieces,
                                      const recipe_words::place& place) {
   using namespace recipe_words;
   const auto wrong = [&](const std::string& what) { return usage_error("recipe '" + recipe_name + "': " + what); };
   recipe_part part;
   unsigned decided = 0;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const word* const found = find(recipe_words::words, words[i]);
-    if (found == nullptr) throw wrong("'" + words[i] + "' is no word (see --list)");
-    if ((found->at & place.bits) == 0) throw wrong("'" + words[i] + "' means nothing for " + place.name);
-    if ((found->decides & decided) != 0) throw wrong("'" + words[i] + "' decides again what is decided");
+  for (std::size_t i = 1; i < pieces.size(); ++i) {
+    const word* const found = find(recipe_words::words, pieces[i]);
+    if (found == nullptr) throw wrong("'" + pieces[i] + "' is no word (see --list)");
+    if ((found->at & place.bits) == 0) throw wrong("'" + pieces[i] + "' means nothing for " + place.name);
+    if ((found->decides & decided) != 0) throw wrong("'" + pieces[i] + "' decides again what is decided");
     decided |= found->decides;
     found->apply(part);
   }
@@ -179,10 +179,10 @@ inline recipe parse_recipe(const std::string& name) {
       r.*known->member = true;
       continue;
     }
-    const std::vector<std::string> words = split(text, '-');
-    const place* const where = find(places, words[0]);
-    if (where == nullptr) throw wrong("'" + words[0] + "' is no place: w, a, k, v, kv, p, head or residual-bf16");
-    const recipe_part part = parse_recipe_part(name, words, *where);
+    const std::vector<std::string> pieces = split(text, '-');
+    const place* const where = find(places, pieces[0]);
+    if (where == nullptr) throw wrong("'" + pieces[0] + "' is no place: w, a, k, v, kv, p, head or residual-bf16");
+    const recipe_part part = parse_recipe_part(name, pieces, *where);
     const std::pair<unsigned, std::optional<recipe_part> recipe::*> members[] = {{w, &recipe::weights},
                                                                                  {a, &recipe::activations},
                                                                                  {k, &recipe::keys},
@@ -190,7 +190,7 @@ inline recipe parse_recipe(const std::string& name) {
                                                                                  {p, &recipe::softmax}};
     for (const auto& [bit, member] : members) {
       if ((where->bits & bit) == 0) continue;
-      if (r.*member) throw wrong("says twice what becomes of " + words[0]);
+      if (r.*member) throw wrong("says twice what becomes of " + pieces[0]);
       r.*member = part;
     }
   }
