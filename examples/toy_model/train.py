@@ -176,7 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description="Trains and judges the toy model.")
     parser.add_argument("--training", type=pathlib.Path, metavar="FILE", help="text written by generate.py --training")
     parser.add_argument("--work", type=pathlib.Path, metavar="FOLDER", help="where tokens and checkpoint are kept")
-    parser.add_argument("--steps", type=int, default=6000, help="optimizer steps (%(default)s)")
+    parser.add_argument("--steps", type=int, default=3700, help="optimizer steps (%(default)s)")
     parser.add_argument("--judge", action="store_true", help="judge the files that are saved")
     options = parser.parse_args()
     torch.set_num_threads(1)
