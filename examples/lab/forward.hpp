@@ -123,13 +123,20 @@ class forward_pass {
     });
   }
 
+  // Added up in the order of the rows, in float32 like all else.
+  static row_vector mean_of_rows(const tensor_part& m) {
+    row_vector sum = row_vector::Zero(m.cols());
+    for (Eigen::Index r = 0; r < m.rows(); ++r) sum += m.row(r);
+    return sum / static_cast<float>(m.rows());
+  }
+
   // Keys and values as attention is to read them, and into the cache.
   void store(std::size_t layer, const run& r) {
     const octet::matrix_view<float> keys = r.of(keys_), values = r.of(values_);
     kv_cache::layer& cache = r.cache->layers[layer];
     if (!how_.keys_before_rope) rotate(r, keys, shape_.kv_heads);
     if (how_.keys_centred) {
-      if (r.cache->length == 0) cache.key_centre = part(keys).cast<double>().colwise().mean().cast<float>();
+      if (r.cache->length == 0) cache.key_centre = mean_of_rows(part(keys));
       part(keys).rowwise() -= cache.key_centre;
     }
     how_.round(site::keys, layer, keys);

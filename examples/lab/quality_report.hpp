@@ -125,8 +125,8 @@ inline void print_ranking(const std::vector<result>& results) {
     const double spread = std::fmax(a.luck_most - a.luck_least, b.luck_most - b.luck_least);
     const double difference = std::fabs(a.change_percent - b.change_percent);
     if (difference <= spread)
-      std::printf("%s and %s are equal: they differ by %.2f points, and luck alone by %.2f.\n", a.recipe.c_str(),
-                  b.recipe.c_str(), difference, spread);
+      std::printf("%s and %s are equal in perplexity: they differ by %.2f points, and luck alone by %.2f.\n",
+                  a.recipe.c_str(), b.recipe.c_str(), difference, spread);
   }
 }
 
