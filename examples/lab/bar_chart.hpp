@@ -47,11 +47,7 @@ inline std::string to_svg(const bar_chart& chart) {
   const double floor = height - bottom + 6;
   const auto across = [&](double x) { return left + (x - least) / (most - least) * (width - left - right); };
 
-  std::string s = text(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
-      "font-family=\"system-ui, 'DejaVu Sans', Arial, sans-serif\" font-size=\"13\" fill=\"#222\">\n",
-      width, height, width, height);
-  s += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+  std::string s = beginning(width, height);
   s += label(24, 30, "font-size=\"18\" font-weight=\"600\"", chart.title);
   s += label(24, 51, "fill=\"#555\"", chart.subtitle);
   const double step = tick_distance(most - least);

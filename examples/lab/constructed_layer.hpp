@@ -87,17 +87,13 @@ class constructed_layer {
 
   // Keys and values as attention reads them.
   kv_cache::layer cached(const recipe& r, int eighths) const {
-    kv_cache::layer cache{keys_, values_, row_vector::Zero(keys_.cols())};
-    const bool before_rope = r.keys && r.keys->before_rope;
-    if (!before_rope) rotate(cache.keys);
-    if (r.keys) {
-      if (r.keys->centred) cache.key_centre = cache.keys.cast<double>().colwise().mean().cast<float>();
-      cache.keys.rowwise() -= cache.key_centre;
-      round_values(view(cache.keys), view(cache.keys), rounding_of(*r.keys, recipe_words::k, shape_.head_dim, eighths));
-      // Softmax does not see what all keys have in common; rotated by their positions, they no longer have it in common.
-      if (before_rope) cache.keys.rowwise() += cache.key_centre;
-    }
-    if (before_rope) rotate(cache.keys);
+    kv_cache::layer cache{keys_, values_, {}};
+    const key_treatment how = r.keys ? key_treatment{r.keys->before_rope, r.keys->centred} : key_treatment{};
+    treat_keys(
+        view(cache.keys), how, true, cache.key_centre, [&](octet::matrix_view<float>) { rotate(cache.keys); },
+        [&](octet::matrix_view<float> m) {
+          if (r.keys) round_values(m, m, rounding_of(*r.keys, recipe_words::k, shape_.head_dim, eighths));
+        });
     if (r.values)
       round_values(view(cache.values), view(cache.values),
                    rounding_of(*r.values, recipe_words::v, shape_.head_dim, eighths));

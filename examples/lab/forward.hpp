@@ -34,8 +34,7 @@ class treatment {
   // one head [queries, keys]. Several threads may call at once.
   virtual void round(site, std::size_t /*layer*/, octet::matrix_view<float>) {}
 
-  bool keys_before_rope = false;         // K is rounded before it is rotated, else after
-  bool keys_centred = false;             // the mean of each channel, over the first pass of a sequence, is taken from K
+  key_treatment keys;
   bool softmax_before_division = false;  // what is rounded there: see attend
   bool residual_bf16 = false;            // the sum that runs through the layers is kept in bfloat16
 };
@@ -123,26 +122,14 @@ class forward_pass {
     });
   }
 
-  // Added up in the order of the rows, in float32 like all else.
-  static row_vector mean_of_rows(const tensor_part& m) {
-    row_vector sum = row_vector::Zero(m.cols());
-    for (Eigen::Index r = 0; r < m.rows(); ++r) sum += m.row(r);
-    return sum / static_cast<float>(m.rows());
-  }
-
   // Keys and values as attention is to read them, and into the cache.
   void store(std::size_t layer, const run& r) {
     const octet::matrix_view<float> keys = r.of(keys_), values = r.of(values_);
     kv_cache::layer& cache = r.cache->layers[layer];
-    if (!how_.keys_before_rope) rotate(r, keys, shape_.kv_heads);
-    if (how_.keys_centred) {
-      if (r.cache->length == 0) cache.key_centre = mean_of_rows(part(keys));
-      part(keys).rowwise() -= cache.key_centre;
-    }
-    how_.round(site::keys, layer, keys);
-    // Softmax does not see what all keys have in common; rotated by their positions, they no longer have it in common.
-    if (how_.keys_centred && how_.keys_before_rope) part(keys).rowwise() += cache.key_centre;
-    if (how_.keys_before_rope) rotate(r, keys, shape_.kv_heads);
+    treat_keys(
+        keys, how_.keys, r.cache->length == 0, cache.key_centre,
+        [&](octet::matrix_view<float> m) { rotate(r, m, shape_.kv_heads); },
+        [&](octet::matrix_view<float> m) { how_.round(site::keys, layer, m); });
     how_.round(site::values, layer, values);
     cache.keys.middleRows(index(r.cache->length), index(r.count)) = part(keys);
     cache.values.middleRows(index(r.cache->length), index(r.count)) = part(values);

@@ -71,11 +71,15 @@ class json_field {
   bool flag(bool otherwise) const {
     return missing() ? otherwise : expect(value_->is_boolean(), "neither true nor false").get<bool>();
   }
-  // A whole number from 0 to 2147483647.
-  std::int32_t count() const {
+  // A whole number from `least` to 2147483647.
+  std::int32_t count(std::int32_t least = 0) const {
     const bool whole = value_->is_number_integer();
-    const bool fits = whole && value_->get<std::int64_t>() >= 0 && value_->get<std::int64_t>() <= 0x7FFFFFFF;
-    return expect(fits, "no whole number from 0 to 2147483647").get<std::int32_t>();
+    const bool fits = whole && value_->get<std::int64_t>() >= least && value_->get<std::int64_t>() <= 0x7FFFFFFF;
+    return expect(fits, "no whole number from " + std::to_string(least) + " to 2147483647").get<std::int32_t>();
+  }
+  // A number above zero.
+  double number() const {
+    return expect(value_->is_number() && value_->get<double>() > 0, "no number above zero").get<double>();
   }
 
   // What a table has under the name that this field is.
@@ -93,7 +97,7 @@ class json_field {
  private:
   json_field(std::string file, std::string name, const nlohmann::json& value)
       : file_(std::move(file)), name_(std::move(name)), value_(&value) {}
-  const nlohmann::json& expect(bool right, const char* otherwise) const {
+  const nlohmann::json& expect(bool right, const std::string& otherwise) const {
     if (missing()) throw wrong("is missing");
     if (!right) throw wrong("is " + in_quotes(*value_) + ", " + otherwise);
     return *value_;

@@ -30,4 +30,33 @@ struct kv_cache {
   }
 };
 
+// How a recipe treats keys.
+struct key_treatment {
+  bool before_rope = false;  // they are rounded before they are rotated, else after
+  bool centred = false;      // the mean of each channel, over the first pass of a sequence, is taken from them
+};
+
+// Each channel's mean, added up in the order of the rows, in float32 like all else.
+inline row_vector mean_of_rows(const tensor_part& m) {
+  row_vector sum = row_vector::Zero(m.cols());
+  for (Eigen::Index r = 0; r < m.rows(); ++r) sum += m.row(r);
+  return sum / static_cast<float>(m.rows());
+}
+
+// Makes of keys what attention reads of them. centre: taken from these keys if they are a sequence's first, else as it
+// was then.
+template <class Rotate, class Round>
+void treat_keys(octet::matrix_view<float> keys, const key_treatment& how, bool first, row_vector& centre,
+                const Rotate& rotate, const Round& round) {
+  if (!how.before_rope) rotate(keys);
+  if (how.centred) {
+    if (first) centre = mean_of_rows(part(keys));
+    part(keys).rowwise() -= centre;
+  }
+  round(keys);
+  // Softmax does not see what all keys have in common; rotated by their positions, they no longer have it in common.
+  if (how.centred && how.before_rope) part(keys).rowwise() += centre;
+  if (how.before_rope) rotate(keys);
+}
+
 }  // namespace lab

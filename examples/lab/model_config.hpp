@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "json_file.hpp"
@@ -35,71 +36,37 @@ inline model_shape llama_3_8b() {
   return m;
 }
 
-// Reads fields of one JSON object; every complaint names the file and the field.
+// The fields of a config.json, or of an object inside it, that may be left out: null is as good as missing.
 class config_fields {
  public:
-  config_fields(const std::string& path, const nlohmann::json& object) : path_(path), object_(object) {}
+  config_fields(const std::string& path, const nlohmann::json& object) : fields_(path, object) {}
+  explicit config_fields(json_field fields) : fields_(std::move(fields)) {}
 
-  bool has(const char* field) const { return object_.contains(field) && !object_.at(field).is_null(); }
+  bool has(const char* field) const { return !fields_[field].missing(); }
 
-  std::uint64_t count(const char* field) const {
-    if (!has(field)) throw failure(path_ + ": " + field + " is missing");
-    const nlohmann::json& value = object_.at(field);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < 1 || value.get<std::uint64_t>() > 0x7FFFFFFF)
-      throw failure(path_ + ": " + field + " is " + brief(value) + ", no whole number from 1 to 2147483647");
-    return value.get<std::uint64_t>();
-  }
+  std::uint64_t count(const char* field) const { return static_cast<std::uint64_t>(fields_[field].count(1)); }
   std::uint64_t count(const char* field, std::uint64_t otherwise) const {
     return has(field) ? count(field) : otherwise;
   }
-
-  bool flag(const char* field, bool otherwise) const {
-    if (!has(field)) return otherwise;
-    if (!object_.at(field).is_boolean())
-      throw failure(path_ + ": " + field + " is " + brief(object_.at(field)) + ", neither true nor false");
-    return object_.at(field).get<bool>();
-  }
-
-  double number(const char* field) const {
-    if (!has(field)) throw failure(path_ + ": " + field + " is missing");
-    const nlohmann::json& value = object_.at(field);
-    if (!value.is_number() || !(value.get<double>() > 0))
-      throw failure(path_ + ": " + field + " is " + brief(value) + ", no number above zero");
-    return value.get<double>();
-  }
+  bool flag(const char* field, bool otherwise) const { return fields_[field].flag(otherwise); }
+  double number(const char* field) const { return fields_[field].number(); }
   double number(const char* field, double otherwise) const { return has(field) ? number(field) : otherwise; }
+  std::string word(const char* field) const { return has(field) ? fields_[field].text() : std::string(); }
 
-  // The fields of an object inside this one.
   config_fields inside(const char* field) const {
-    if (!object_.at(field).is_object())
-      throw failure(path_ + ": " + field + " is " + brief(object_.at(field)) + ", no object");
-    return {path_, object_.at(field)};
-  }
-
-  std::string word(const char* field) const {
-    if (!has(field)) return {};
-    if (!object_.at(field).is_string())
-      throw failure(path_ + ": " + field + " is " + brief(object_.at(field)) + ", no string");
-    return object_.at(field).get<std::string>();
+    fields_[field].object();
+    return config_fields(fields_[field]);
   }
 
   // Refuses a model that this program would count wrongly.
   void refuse(const char* field, const char* what) const {
-    if (!has(field)) return;
-    const nlohmann::json& value = object_.at(field);
-    if (value.is_number() && value.get<double>() <= 1) return;
-    throw failure(path_ + ": " + field + " says that this is " + what + ", which is not counted here");
+    const json_field found = fields_[field];
+    if (found.missing() || (found.value().is_number() && found.value().get<double>() <= 1)) return;
+    throw failure(found.name() + " says that this is " + what + ", which is not counted here");
   }
 
  private:
-  static std::string brief(const nlohmann::json& value) {
-    if (value.is_structured()) return value.is_array() ? "a list" : "an object";
-    const std::string dump = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    return dump.size() <= 40 ? dump : dump.substr(0, 37) + "...";
-  }
-
-  const std::string& path_;
-  const nlohmann::json& object_;
+  json_field fields_;
 };
 
 inline model_shape read_model_config(const std::string& path) {

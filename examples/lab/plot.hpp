@@ -56,6 +56,15 @@ inline std::string power_of_ten(double x, double y, int exponent) {
       y, exponent < 0 ? "&#8722;" : "", exponent < 0 ? -exponent : exponent);
 }
 
+// A document of that size, with a white ground; "</svg>" ends it.
+inline std::string beginning(double width, double height) {
+  return text(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
+             "font-family=\"system-ui, 'DejaVu Sans', Arial, sans-serif\" font-size=\"13\" fill=\"#222\">\n",
+             width, height, width, height) +
+         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+}
+
 }  // namespace svg
 
 // The picture as an SVG document, black on white, 900 wide.
@@ -82,11 +91,7 @@ inline std::string to_svg(const picture& p) {
   const double x0 = std::log10(p.least), x1 = std::log10(p.most);
   const auto across = [&](double x) { return left + (std::log10(x) - x0) / (x1 - x0) * (width - left - right); };
 
-  std::string s = text(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
-      "font-family=\"system-ui, 'DejaVu Sans', Arial, sans-serif\" font-size=\"13\" fill=\"#222\">\n",
-      width, height, width, height);
-  s += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+  std::string s = beginning(width, height);
   s += label(left, 30, "font-size=\"18\" font-weight=\"600\"", p.title);
   s += label(left, 51, "fill=\"#555\"", p.subtitle);
   s += legend;

@@ -181,7 +181,7 @@ class quality_sweep {
   const observations* calibration_for(const recipe& recipe) {
     bool any = false;
     for (const auto& part : {recipe.activations, recipe.keys, recipe.values})
-      any = any || (part && part->scales == scaling_choice::calibrated);
+      any = any || (part && part->scales == scale_source::given);
     if (!any) return nullptr;
     const bool before = recipe.keys && recipe.keys->before_rope, centred = recipe.keys && recipe.keys->centred;
     std::unique_ptr<observations>& seen = calibrations_[{before, centred}];
@@ -193,8 +193,7 @@ class quality_sweep {
                     "names another");
     if (windows.empty()) throw failure(request_.calibration + ": holds no two tokens");
     auto observed = std::make_unique<observations>(model_.layers.size());
-    observed->keys_before_rope = before;
-    observed->keys_centred = centred;
+    observed->keys = {before, centred};
     pass_windows(
         model_, *observed, windows, [](std::size_t, const tensor&) {}, [](std::size_t) {});
     seen = std::move(observed);

@@ -15,13 +15,12 @@ namespace lab {
 
 // Who shares a descale. Some words mean another shape at another place; see tile_of.
 enum class sharing { whole, channel, token, head, block, group128, group32 };
-enum class scaling_choice { found, none, power_of_two, mx, calibrated };
 
 // What happens to the values of one place.
 struct recipe_part {
   number_format format = number_format::e4m3;
   sharing shared = sharing::whole;
-  scaling_choice scales = scaling_choice::found;
+  scale_source scales = scale_source::found;
   bool before_rope = false, centred = false;
 };
 
@@ -77,14 +76,14 @@ inline constexpr word words[] = {
     {"mx", w | a | k | v, shape | scale,
      [](recipe_part& r) {
        r.shared = sharing::group32;
-       r.scales = scaling_choice::mx;
+       r.scales = scale_source::mx;
      },
      "OCP MX: 32 values in a row share a power of two, the exponent of the largest rounded down"},
-    {"pow2", w | a | k | v, scale, [](recipe_part& r) { r.scales = scaling_choice::power_of_two; },
+    {"pow2", w | a | k | v, scale, [](recipe_part& r) { r.scales = scale_source::power_of_two; },
      "scales are powers of two, rounded so that nothing clips"},
-    {"noscale", w | a | k | v | p, scale, [](recipe_part& r) { r.scales = scaling_choice::none; },
+    {"noscale", w | a | k | v | p, scale, [](recipe_part& r) { r.scales = scale_source::constant; },
      "no scale: values are rounded as they are, and saturate"},
-    {"static", a | k | v, scale, [](recipe_part& r) { r.scales = scaling_choice::calibrated; },
+    {"static", a | k | v, scale, [](recipe_part& r) { r.scales = scale_source::given; },
      "scales from the calibration text, not from the values themselves"},
     {"prerope", k, rope, [](recipe_part& r) { r.before_rope = true; },
      "keys are rounded before they are rotated, and rotated when read"},
@@ -159,13 +158,13 @@ inline recipe_part parse_recipe_part(const std::string& recipe_name, const std::
     found->apply(part);
   }
   if ((decided & format) == 0) throw wrong(std::string(place.name) + " has no format: e4m3, e5m2 or int8");
-  const bool own_scale = part.scales == scaling_choice::found || part.scales == scaling_choice::calibrated;
+  const bool own_scale = part.scales == scale_source::found || part.scales == scale_source::given;
   if (part.format == number_format::int8 && !own_scale) throw wrong("int8 takes its scale from amax / 127");
-  if (part.scales == scaling_choice::none && (decided & shape) != 0)
+  if (part.scales == scale_source::constant && (decided & shape) != 0)
     throw wrong("without a scale there is nothing to share");
   const bool per_token =
       part.shared == sharing::token || part.shared == sharing::group128 || part.shared == sharing::group32;
-  if (part.scales == scaling_choice::calibrated && per_token) throw wrong("a scale for a token cannot be static");
+  if (part.scales == scale_source::given && per_token) throw wrong("a scale for a token cannot be static");
   return part;
 }
 

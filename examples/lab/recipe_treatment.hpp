@@ -24,23 +24,7 @@ inline rounding rounding_of(const recipe_part& part, unsigned place, std::size_t
   rounding r;
   r.format = part.format;
   r.shape = tile_of(part, place, head_dim);
-  switch (part.scales) {
-    case scaling_choice::found:
-      r.source = scale_source::found;
-      break;
-    case scaling_choice::none:
-      r.source = scale_source::constant;
-      break;
-    case scaling_choice::power_of_two:
-      r.source = scale_source::power_of_two;
-      break;
-    case scaling_choice::mx:
-      r.source = scale_source::mx;
-      break;
-    case scaling_choice::calibrated:
-      r.source = scale_source::given;
-      break;
-  }
+  r.source = part.scales;
   // The softmax's numerators are at most 1, so that their scale needs no search.
   if (place == recipe_words::p && r.source == scale_source::found && part.shared == sharing::whole) {
     r.source = scale_source::constant;
@@ -72,7 +56,7 @@ inline transformer round_weights(const transformer& model, const recipe& recipe,
 
 class recipe_treatment : public treatment {
  public:
-  // calibration: what was observed with the same keys_before_rope and keys_centred; null where nothing is static.
+  // calibration: what was observed with the same treatment of keys; null where nothing is static.
   recipe_treatment(const recipe& recipe, const transformer_config& config, int eighths, const observations* calibration)
       : head_dim_(config.shape.head_dim), calibration_(calibration) {
     using namespace recipe_words;
@@ -85,10 +69,9 @@ class recipe_treatment : public treatment {
     set(site::keys, recipe.keys, k);
     set(site::values, recipe.values, v);
     set(site::softmax, recipe.softmax, p);
-    keys_before_rope = recipe.keys && recipe.keys->before_rope;
-    keys_centred = recipe.keys && recipe.keys->centred;
+    if (recipe.keys) keys = {recipe.keys->before_rope, recipe.keys->centred};
     softmax_before_division =
-        recipe.softmax && recipe.softmax->scales == scaling_choice::found && recipe.softmax->shared == sharing::whole;
+        recipe.softmax && recipe.softmax->scales == scale_source::found && recipe.softmax->shared == sharing::whole;
     residual_bf16 = recipe.residual_bf16;
   }
 

@@ -33,8 +33,8 @@ enum class scale_source {
   found,         // float(amax / largest)
   power_of_two,  // the least power of two not below that
   mx,            // OCP MX: from the exponent of amax
-  given,         // what `amaxes` give by `found`'s rule
-  constant,      // `descale`
+  given,         // what `amaxes`, of a calibration text, give by `found`'s rule
+  constant,      // `descale`, which is 1 where a recipe has no scale
 };
 
 struct rounding {

@@ -168,7 +168,7 @@ TEST_CASE("A name says what is rounded") {
   const lab::recipe r = lab::parse_recipe("w-e5m2-channel+a-e4m3-static+k-int8-prerope-centred+head+residual-bf16");
   CHECK(r.weights->format == lab::number_format::e5m2);
   CHECK(r.weights->shared == lab::sharing::channel);
-  CHECK(r.activations->scales == lab::scaling_choice::calibrated);
+  CHECK(r.activations->scales == lab::scale_source::given);
   CHECK((r.keys->before_rope && r.keys->centred));
   CHECK_FALSE(r.values);
   CHECK((r.head && r.residual_bf16));

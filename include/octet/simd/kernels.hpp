@@ -172,6 +172,7 @@ OCTET_HOST_INLINE bool is_normal(group_scale s) {
   constexpr float_range range = {0x00800000, 0x7E800001};
   return range.holds(s.stored.value()) && range.holds(s.multiplier.value());
 }
+// Of the scales that are not moderate, those above it, not below.
 OCTET_HOST_INLINE bool is_large(group_scale s) {
   return bit_cast<std::uint32_t>(s.stored.value()) >= bit_cast<std::uint32_t>(1.0f);
 }
