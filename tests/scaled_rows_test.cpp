@@ -181,9 +181,11 @@ TEST_CASE("Every row scales, restores and measures any values by any descale as 
   row_comparison<octet::p3109_p4, float>(12, results);
   row_comparison<octet::fp8<6, 1>, float>(13, results);
 #endif
-  CAPTURE(results.first);
+  std::uint64_t rows = 0;
+  for (std::size_t row = 0; row < octet::simd::row_count; ++row) rows += octet::simd::row_runs_here(row) ? 1 : 0;
+  CAPTURE(results.first, rows);
   CHECK(results.differences == 0);
-  CHECK(results.compared > 1000000);
+  CHECK(results.compared > 400000 * rows);  // two formats at the least
 }
 
 namespace {

@@ -153,8 +153,8 @@ TEST_CASE("What the forward pass does not know is refused") {
   CHECK(with("hidden_act", "gelu") == "DIR/config.json: hidden_act is 'gelu'; known is silu");
   CHECK(with("rope_scaling", {{"type", "yarn"}, {"factor", 2}}) ==
         "DIR/config.json: rope_scaling has rope_type 'yarn'; known are default, linear and llama3");
-  CHECK(with("rope_scaling", {{"rope_type", "linear"}}) == "DIR/config.json: factor is missing");
-  CHECK(with("rms_norm_eps", "small") == "DIR/config.json: rms_norm_eps is \"small\", no number above zero");
+  CHECK(with("rope_scaling", {{"rope_type", "linear"}}) == "DIR/config.json: rope_scaling.factor is missing");
+  CHECK(with("rms_norm_eps", "small") == "DIR/config.json: rms_norm_eps is 'small', no number above zero");
   CHECK(with("rope_theta", 0) == "DIR/config.json: rope_theta is 0, no number above zero");
   CHECK(with("partial_rotary_factor", 0.5) ==
         "DIR/config.json: partial_rotary_factor is not 1: heads that are rotated in part are unknown");
