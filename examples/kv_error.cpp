@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "lab/bar_chart.hpp"
 #include "lab/checks.hpp"
-#include "lab/constructed_layer.hpp"
-#include "lab/kv_costs.hpp"
-#include "lab/plot.hpp"
+#include "lab/kv_error/constructed_layer.hpp"
+#include "lab/kv_error/kv_costs.hpp"
+#include "lab/pictures/bar_chart.hpp"
+#include "lab/pictures/plot.hpp"
+#include "lab/pictures/svg_page.hpp"
 #include "lab/program.hpp"
-#include "lab/svg_page.hpp"
 #include "lab/table.hpp"
 #include "lab/text.hpp"
 #include "lab/whole_file.hpp"

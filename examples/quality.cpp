@@ -17,11 +17,11 @@
 #include "lab/parallel.hpp"
 #include "lab/program.hpp"
 #include "lab/progress.hpp"
-#include "lab/protocol.hpp"
-#include "lab/quality_report.hpp"
-#include "lab/quality_sweep.hpp"
-#include "lab/recipe_names.hpp"
-#include "lab/results.hpp"
+#include "lab/quality/protocol.hpp"
+#include "lab/quality/quality_report.hpp"
+#include "lab/quality/quality_sweep.hpp"
+#include "lab/quality/results.hpp"
+#include "lab/recipes/recipe_names.hpp"
 #include "lab/whole_file.hpp"
 
 namespace {

@@ -17,12 +17,12 @@
 
 #include "lab/checks.hpp"
 #include "lab/draws.hpp"
-#include "lab/outcome.hpp"
 #include "lab/program.hpp"
-#include "lab/sweep.hpp"
 #include "lab/table.hpp"
 #include "lab/tensor_file.hpp"
 #include "lab/text.hpp"
+#include "lab/underflow/outcome.hpp"
+#include "lab/underflow/sweep.hpp"
 #include "lab/whole_file.hpp"
 
 namespace {

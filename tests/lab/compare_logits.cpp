@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/forward.hpp"
-#include "lab/hugging_face.hpp"
+#include "lab/model/forward.hpp"
+#include "lab/model/hugging_face.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Paired differences, Wilson's interval and McNemar's test, against numbers worked out elsewhere.
 // SPDX-License-Identifier: MIT
-#include "lab/comparison.hpp"
+#include "lab/quality/comparison.hpp"
 
 #include <cmath>
 #include <vector>

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "lab/observations.hpp"
-#include "lab/questions.hpp"
-#include "lab/results.hpp"
-#include "lab/text_scores.hpp"
-#include "lab/tokenizer.hpp"
-#include "lab/windows.hpp"
+#include "lab/quality/questions.hpp"
+#include "lab/quality/results.hpp"
+#include "lab/quality/text_scores.hpp"
+#include "lab/quality/windows.hpp"
+#include "lab/recipes/observations.hpp"
+#include "lab/tokenizers/tokenizer.hpp"
 #include "temporary_folder.hpp"
 
 namespace {

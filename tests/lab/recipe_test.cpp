@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "lab/forward.hpp"
-#include "lab/recipe_names.hpp"
-#include "lab/recipe_treatment.hpp"
-#include "lab/rounding.hpp"
+#include "lab/model/forward.hpp"
+#include "lab/recipes/recipe_names.hpp"
+#include "lab/recipes/recipe_treatment.hpp"
+#include "lab/recipes/rounding.hpp"
 #include "oracle.hpp"
 
 namespace {

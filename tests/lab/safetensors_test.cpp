@@ -1,6 +1,6 @@
 // Safetensors files whose header lies, and folders whose tensors are not those of their config.
 // SPDX-License-Identifier: MIT
-#include "lab/safetensors.hpp"
+#include "lab/model/safetensors.hpp"
 
 #include <cstdint>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "catch.hpp"
-#include "lab/hugging_face.hpp"
+#include "lab/model/hugging_face.hpp"
 #include "temporary_folder.hpp"
 
 namespace {

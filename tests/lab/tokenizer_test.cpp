@@ -1,6 +1,6 @@
 // The tokenizers of the examples, against what the Python package tokenizers gives and against merging in the plainest way.
 // SPDX-License-Identifier: MIT
-#include "lab/tokenizer.hpp"
+#include "lab/tokenizers/tokenizer.hpp"
 
 #include <cstdint>
 #include <cstring>

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "lab/forward.hpp"
-#include "lab/hugging_face.hpp"
-#include "lab/llama2c.hpp"
+#include "lab/model/forward.hpp"
+#include "lab/model/hugging_face.hpp"
+#include "lab/model/llama2c.hpp"
 #include "lab/parallel.hpp"
 #include "recorded_logits.hpp"
 #include "temporary_folder.hpp"

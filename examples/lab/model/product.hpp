@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "parallel.hpp"
+#include "lab/parallel.hpp"
 #include "tensor.hpp"
 #include "transformer.hpp"
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "lab/tensor_file.hpp"
 #include "safetensors.hpp"
 #include "tensor.hpp"
-#include "tensor_file.hpp"
 #include "transformer.hpp"
 
 namespace lab {

@@ -10,8 +10,8 @@
 
 #include "attention.hpp"
 #include "kv_cache.hpp"
+#include "lab/parallel.hpp"
 #include "octet/convert.hpp"
-#include "parallel.hpp"
 #include "product.hpp"
 #include "rope.hpp"
 #include "tensor.hpp"

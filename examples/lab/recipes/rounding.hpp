@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "int8_rounding.hpp"
+#include "lab/parallel.hpp"
 #include "octet/quantize.hpp"
-#include "parallel.hpp"
 
 namespace lab {
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "csv.hpp"
-#include "forward.hpp"
-#include "program.hpp"
-#include "rounding.hpp"
-#include "text.hpp"
+#include "lab/csv.hpp"
+#include "lab/model/forward.hpp"
+#include "lab/program.hpp"
+#include "lab/recipes/rounding.hpp"
+#include "lab/text.hpp"
 
 namespace lab {
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "draws.hpp"
+#include "lab/draws.hpp"
+#include "lab/pictures/plot.hpp"
+#include "lab/pictures/sparkline.hpp"
+#include "lab/text.hpp"
 #include "outcome.hpp"
-#include "plot.hpp"
-#include "sparkline.hpp"
-#include "text.hpp"
 
 namespace lab {
 

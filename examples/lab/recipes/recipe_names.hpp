@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "program.hpp"
+#include "lab/program.hpp"
+#include "lab/text.hpp"
 #include "rounding.hpp"
-#include "text.hpp"
 
 namespace lab {
 

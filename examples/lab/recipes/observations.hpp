@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "forward.hpp"
+#include "lab/model/forward.hpp"
 #include "octet/float_traits.hpp"
 #include "rounding.hpp"
 

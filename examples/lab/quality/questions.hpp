@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "json_file.hpp"
+#include "lab/json_file.hpp"
+#include "lab/model/transformer.hpp"
+#include "lab/tokenizers/tokenizer.hpp"
+#include "lab/tokenizers/unicode.hpp"
 #include "text_scores.hpp"
-#include "tokenizer.hpp"
-#include "tokenizers/unicode.hpp"
-#include "transformer.hpp"
 
 namespace lab {
 

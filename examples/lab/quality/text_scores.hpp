@@ -9,10 +9,10 @@
 #include <functional>
 #include <vector>
 
-#include "forward.hpp"
-#include "parallel.hpp"
-#include "tensor.hpp"
-#include "transformer.hpp"
+#include "lab/model/forward.hpp"
+#include "lab/model/tensor.hpp"
+#include "lab/model/transformer.hpp"
+#include "lab/parallel.hpp"
 
 namespace lab {
 

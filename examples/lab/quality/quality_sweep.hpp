@@ -15,18 +15,18 @@
 #include <vector>
 
 #include "comparison.hpp"
-#include "model_folder.hpp"
-#include "observations.hpp"
-#include "program.hpp"
-#include "progress.hpp"
+#include "lab/model/model_folder.hpp"
+#include "lab/program.hpp"
+#include "lab/progress.hpp"
+#include "lab/recipes/observations.hpp"
+#include "lab/recipes/recipe_names.hpp"
+#include "lab/recipes/recipe_treatment.hpp"
+#include "lab/text.hpp"
+#include "lab/tokenizers/tokenizer.hpp"
+#include "lab/whole_file.hpp"
 #include "questions.hpp"
-#include "recipe_names.hpp"
-#include "recipe_treatment.hpp"
 #include "results.hpp"
-#include "text.hpp"
 #include "text_scores.hpp"
-#include "tokenizer.hpp"
-#include "whole_file.hpp"
 #include "windows.hpp"
 
 namespace lab {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "text.hpp"
+#include "lab/text.hpp"
 
 namespace lab {
 

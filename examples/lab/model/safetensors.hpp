@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "mapped_file.hpp"
-#include "program.hpp"
-#include "tensor_file.hpp"
-#include "text.hpp"
+#include "lab/mapped_file.hpp"
+#include "lab/program.hpp"
+#include "lab/tensor_file.hpp"
+#include "lab/text.hpp"
 
 namespace lab {
 

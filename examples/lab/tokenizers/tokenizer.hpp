@@ -11,11 +11,11 @@
 #include <variant>
 #include <vector>
 
-#include "json_file.hpp"
-#include "tokenizers/hugging_face_tokenizer.hpp"
-#include "tokenizers/llama2c_tokenizer.hpp"
-#include "tokenizers/unicode.hpp"
-#include "whole_file.hpp"
+#include "hugging_face_tokenizer.hpp"
+#include "lab/json_file.hpp"
+#include "lab/whole_file.hpp"
+#include "llama2c_tokenizer.hpp"
+#include "unicode.hpp"
 
 namespace lab {
 

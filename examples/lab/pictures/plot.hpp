@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "text.hpp"
+#include "lab/text.hpp"
 
 namespace lab {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "csv.hpp"
+#include "lab/csv.hpp"
+#include "lab/text.hpp"
 #include "octet/quantize.hpp"
-#include "text.hpp"
 
 namespace lab {
 

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "bar_chart.hpp"
 #include "comparison.hpp"
-#include "csv.hpp"
-#include "observations.hpp"
-#include "recipe_names.hpp"
+#include "lab/csv.hpp"
+#include "lab/pictures/bar_chart.hpp"
+#include "lab/recipes/observations.hpp"
+#include "lab/recipes/recipe_names.hpp"
+#include "lab/table.hpp"
+#include "lab/text.hpp"
 #include "results.hpp"
-#include "table.hpp"
-#include "text.hpp"
 
 namespace lab {
 

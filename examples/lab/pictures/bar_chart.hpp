@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/text.hpp"
 #include "plot.hpp"
-#include "text.hpp"
 
 namespace lab {
 

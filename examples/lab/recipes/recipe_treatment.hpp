@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "forward.hpp"
+#include "lab/model/forward.hpp"
+#include "lab/model/transformer.hpp"
+#include "lab/parallel.hpp"
 #include "observations.hpp"
-#include "parallel.hpp"
 #include "recipe_names.hpp"
 #include "rounding.hpp"
-#include "transformer.hpp"
 
 namespace lab {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/tokenizers/tokenizer.hpp"
 #include "text_scores.hpp"
-#include "tokenizer.hpp"
 
 namespace lab {
 

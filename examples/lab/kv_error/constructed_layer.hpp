@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention.hpp"
-#include "draws.hpp"
-#include "kv_cache.hpp"
-#include "parallel.hpp"
-#include "recipe_names.hpp"
-#include "recipe_treatment.hpp"
-#include "rope.hpp"
-#include "rounding.hpp"
-#include "tensor.hpp"
+#include "lab/draws.hpp"
+#include "lab/model/attention.hpp"
+#include "lab/model/kv_cache.hpp"
+#include "lab/model/rope.hpp"
+#include "lab/model/tensor.hpp"
+#include "lab/parallel.hpp"
+#include "lab/recipes/recipe_names.hpp"
+#include "lab/recipes/recipe_treatment.hpp"
+#include "lab/recipes/rounding.hpp"
 
 namespace lab {
 

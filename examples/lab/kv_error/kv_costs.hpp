@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "constructed_layer.hpp"
-#include "csv.hpp"
-#include "recipe_names.hpp"
-#include "text.hpp"
+#include "lab/csv.hpp"
+#include "lab/recipes/recipe_names.hpp"
+#include "lab/text.hpp"
 
 namespace lab {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "mapped_file.hpp"
+#include "lab/mapped_file.hpp"
+#include "lab/tensor_file.hpp"
 #include "tensor.hpp"
-#include "tensor_file.hpp"
 #include "transformer.hpp"
 
 namespace lab {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "model_config.hpp"
+#include "lab/model_config.hpp"
 
 namespace lab {
 
