@@ -94,7 +94,6 @@ void list() {
 
 void print_results(const std::vector<result>& results) {
   lab::print_text_results(results);
-  std::printf("\n");
   lab::print_ranking(results);
   if (!std::isnan(results[0].accuracy)) {
     std::printf("\n");

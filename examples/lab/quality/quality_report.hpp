@@ -64,8 +64,10 @@ inline void print_losses(const std::vector<result>& results) {
     row(r.recipe, "weights", r.weights_flushed, r.weights_clipped);
     for (std::size_t i = 0; i < sites; ++i) row(r.recipe, site_names[i], r.flushed[i], r.clipped[i]);
   }
-  if (any) t.print();
-  if (!any) std::printf("No recipe flushed or clipped anything.\n");
+  if (any)
+    t.print();
+  else if (results.size() > 1)
+    std::printf("No recipe flushed or clipped anything.\n");
 }
 
 // The baseline's magnitudes, all layers together.
@@ -116,10 +118,11 @@ inline void print_ranking(const std::vector<result>& results) {
   std::vector<result> ranked;
   for (const result& r : results)
     if (r.recipe != baseline_name && !std::isnan(r.kl)) ranked.push_back(r);
+  if (ranked.empty()) return;
   std::sort(ranked.begin(), ranked.end(), [](const result& a, const result& b) { return a.kl < b.kl; });
   std::string order;
   for (const result& r : ranked) order += (order.empty() ? "" : ", ") + r.recipe;
-  std::printf("By KL, the least first: %s.\n", order.c_str());
+  std::printf("\nBy KL, the least first: %s.\n", order.c_str());
   for (std::size_t i = 1; i < ranked.size(); ++i) {
     const result &a = ranked[i - 1], &b = ranked[i];
     const double spread = std::fmax(a.luck_most - a.luck_least, b.luck_most - b.luck_least);
