@@ -12,7 +12,7 @@
 
 #include "harness/median.hpp"
 #include "harness/names.hpp"
-#include "lab/plot.hpp"
+#include "lab/pictures/plot.hpp"
 #include "lab/program.hpp"
 #include "lab/text.hpp"
 #include "lab/whole_file.hpp"

@@ -83,7 +83,7 @@ std::string change(const kv_costs& costs, const std::string& from, const std::st
   const kv_cost &a = costs.at(from), &b = costs.at(to);
   const char* const words = is_less(b, a)   ? "cuts %.1f to %.1f"
                             : is_less(a, b) ? "raises %.1f to %.1f"
-                                            : "leaves %.1f at %.1f";
+                                            : "%.1f to %.1f, by luck";
   return text(words, a.error, b.error);
 }
 
@@ -212,9 +212,7 @@ void answer(const request& r) {
   if (r.head_dim < 2 || r.head_dim > 1024 || r.head_dim % 2 != 0)
     throw lab::usage_error("--head-dim: " + std::to_string(r.head_dim) + " is no even number from 2 to 1024");
   if (r.queries > r.keys) throw lab::usage_error("--queries: there are only " + std::to_string(r.keys) + " positions");
-  for (const std::string& path : {r.csv, r.svg})
-    if (!path.empty()) lab::expect_writable(path);
-  if (lab::same_file(r.csv, r.svg)) throw lab::usage_error("--csv and --svg name the same file");
+  lab::expect_outputs({r.csv, r.svg}, {});
 
   const std::size_t keys = static_cast<std::size_t>(r.keys), head_dim = static_cast<std::size_t>(r.head_dim);
   const std::size_t queries = r.queries != 0 ? static_cast<std::size_t>(r.queries) : keys;

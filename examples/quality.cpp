@@ -4,6 +4,7 @@
 // Needs CLI11, nlohmann-json, Eigen, oneTBB, PCRE2 and utf8proc; CMake compiles it for this machine, since Eigen chooses
 // its instructions at compile time.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include "lab/quality/quality_report.hpp"
 #include "lab/quality/quality_sweep.hpp"
 #include "lab/quality/results.hpp"
+#include "lab/quality/run_digest.hpp"
 #include "lab/recipes/recipe_names.hpp"
 #include "lab/whole_file.hpp"
 
@@ -57,10 +59,10 @@ std::vector<recipe> recipes_of(const std::string& names) {
   return recipes;
 }
 
-bool is_base(const std::string& name) {
-  for (const lab::named_recipe& known : lab::named_recipes)
-    if (known.name == name) return known.group == lab::recipe_group::base;
-  return false;
+// How often a recipe runs: eight times, with other descales each, where luck is to be seen.
+int runs_of(const request& r, const std::string& name) {
+  const lab::named_recipe* const known = lab::recipe_words::find(lab::named_recipes, name);
+  return r.luck && known != nullptr && known->group == lab::recipe_group::base ? 8 : 1;
 }
 
 void list() {
@@ -83,8 +85,7 @@ void list() {
     line(place.name, place.meaning);
     std::string words;
     for (const lab::recipe_words::word& word : lab::recipe_words::words)
-      if ((word.at & place.bits) == place.bits || (place.bits & word.at & lab::recipe_words::k) != 0)
-        words += std::string(words.empty() ? "" : " ") + word.name;
+      if ((word.at & place.bits) != 0) words += std::string(words.empty() ? "" : " ") + word.name;
     line("", words.c_str());
   }
   std::printf("\nThe words of parts, and parts that are one word\n");
@@ -94,6 +95,7 @@ void list() {
 
 void print_results(const std::vector<result>& results) {
   lab::print_text_results(results);
+  lab::print_verdict(results);
   lab::print_ranking(results);
   if (!std::isnan(results[0].accuracy)) {
     std::printf("\n");
@@ -101,33 +103,35 @@ void print_results(const std::vector<result>& results) {
   }
   std::printf("\n");
   lab::print_losses(results);
+  std::printf("\n%s", lab::legend);
 }
 
-// Goes on only with results of the same model, text and questions.
-void expect_same_run(const std::string& path, const result& before, const result& now) {
-  const auto printed = [](const result& r) {
-    return lab::csv_number(r.perplexity, 6) + " over " + lab::csv_number(r.predictions, 0) + " predictions, " +
-           (std::isnan(r.questions) ? "no" : lab::csv_number(r.questions, 0)) + " questions";
-  };
-  if (before.recipe != lab::baseline_name || printed(before) != printed(now))
-    throw failure(path + ": is of another run: its first row is " + before.recipe + " with " + printed(before) +
-                  ", not the baseline with " + printed(now));
+// The rows that are there already, which must be of the same run. Those without the luck that is asked for are left out.
+std::vector<result> earlier_results(const request& r, const std::string& run) {
+  constexpr std::size_t longest = std::size_t{1} << 24;
+  std::vector<result> results = lab::read_results(r.csv, lab::read_whole(r.csv, longest, "file of results"));
+  if (results.empty() || results[0].recipe != lab::baseline_name)
+    throw failure(r.csv + ": its first row is not the baseline");
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string& name = results[i].recipe;
+    if (i > 0) lab::parse_recipe(name);
+    if (results[i].run != run)
+      throw failure(r.csv + ": " + name +
+                    " is of another run: of another model, text, questions or calibration, or of "
+                    "other numbers of them");
+  }
+  const auto lacks_luck = [&](const result& row) { return runs_of(r, row.recipe) > 1 && std::isnan(row.luck_least); };
+  results.erase(std::remove_if(results.begin(), results.end(), lacks_luck), results.end());
+  return results;
 }
 
 void answer(const request& r) {
-  const std::string outputs[] = {r.csv, r.plot, r.channels};
-  for (const std::string& path : outputs)
-    if (!path.empty()) lab::expect_writable(path);
-  for (std::size_t i = 0; i < 3; ++i)
-    for (std::size_t k = 0; k < i; ++k)
-      if (lab::same_file(outputs[i], outputs[k])) throw lab::usage_error(outputs[i] + ": is named for two outputs");
+  lab::expect_outputs({r.csv, r.plot, r.channels}, lab::files_of(r));
   const std::vector<recipe> recipes = recipes_of(r.recipes);
 
+  const std::string run = r.csv.empty() ? "" : lab::run_digest(r);
   std::vector<result> results;
-  if (r.resume && std::filesystem::exists(r.csv)) {
-    constexpr std::size_t longest = std::size_t{1} << 24;
-    results = lab::read_results(r.csv, lab::read_whole(r.csv, longest, "results"));
-  }
+  if (r.resume && std::filesystem::exists(r.csv)) results = earlier_results(r, run);
   std::vector<recipe> left;
   for (const recipe& wanted : recipes) {
     bool there = false;
@@ -139,23 +143,19 @@ void answer(const request& r) {
     const lab::thread_limit limit(r.threads);
     lab::quality_sweep sweep(r);
     sweep.describe();
-    const auto runs = [&](const recipe& of) { return r.luck && is_base(of.name) ? 8 : 1; };
     double work = sweep.text_work() + sweep.question_work();
-    for (const recipe& of : left) work += runs(of) * sweep.text_work() + sweep.question_work();
+    for (const recipe& of : left) work += runs_of(r, of.name) * sweep.text_work() + sweep.question_work();
     lab::progress shown(work);
-    const auto keep = [&] {
+    const auto keep = [&](const result& row) {
+      results.push_back(row);
+      results.back().run = run;
       if (!r.csv.empty()) lab::write_whole(r.csv, lab::to_csv(results));
     };
     const result baseline = sweep.run_baseline(shown);
-    if (results.empty())
-      results.push_back(baseline);
-    else
-      expect_same_run(r.csv, results[0], baseline);
-    keep();
+    if (results.empty()) keep(baseline);
     if (!r.channels.empty()) lab::write_whole(r.channels, lab::channels_csv(sweep.seen()));
     for (const recipe& of : left) try {
-        results.push_back(sweep.run(of, runs(of), shown));
-        keep();
+        keep(sweep.run(of, runs_of(r, of.name), shown));
       } catch (const std::exception& error) {
         failed += (failed.empty() ? "recipe " : "; recipe ") + of.name + ": " + error.what();
       }
@@ -177,16 +177,19 @@ int main(int argc, char** argv) {
                "quality");
   request r;
   bool only_list = false, only_protocol = false;
-  auto* const model = app.add_option("--model", r.model, "Hugging Face folder, or llama2.c checkpoint");
+  auto* const model = app.add_option(
+      "--model", r.model, "Hugging Face folder, or llama2.c checkpoint (the toy model, with its text and questions)");
   auto* const text = app.add_option("--text", r.text, "the text whose tokens are predicted, in UTF-8");
   auto* const questions = app.add_option("--questions", r.questions, "multiple choice, one JSON object a line");
   auto* const first = app.add_option("--first-questions", r.first_questions, "only so many of them");
   auto* const tokens = app.add_option("--tokens", r.tokens, "how much of the text (8192)");
   auto* const context = app.add_option("--context", r.context, "tokens a window (1024, or what the model takes)");
-  app.add_option("--split", r.split, "a window a document, which this text ends; blank-line: an empty line does")
+  app.add_option("--split", r.split,
+                 "documents end where this stands, or at each empty line (blank-line); a window each")
       ->check(lab::not_empty);
   auto* const recipes = app.add_option("--recipes", r.recipes, "names between commas; default: the sweep of --list");
-  auto* const calibration = app.add_option("--calibration", r.calibration, "text for static scales (what follows)");
+  auto* const calibration =
+      app.add_option("--calibration", r.calibration, "text for static scales (what follows the tokens scored)");
   auto* const tokenizer = app.add_option("--tokenizer", r.tokenizer, "tokenizer.json or tokenizer.bin (the model's)");
   auto* const threads = app.add_option("--threads", r.threads, "threads that compute (one a processor)");
   auto* const csv = app.add_option("--csv", r.csv, "write the results to this file, after every recipe");
@@ -201,6 +204,7 @@ int main(int argc, char** argv) {
   for (auto* const path : {model, text, questions, calibration, tokenizer, csv, plot, channels})
     path->type_name("PATH");
   for (auto* const number : {first, tokens, context, threads}) number->type_name("N")->check(lab::at_least_one);
+  threads->check(CLI::Range(1, 1024));
   first->needs(questions);
   model->needs(text);
   app.footer(

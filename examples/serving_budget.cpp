@@ -311,8 +311,7 @@ int main(int argc, char** argv) {
       "  serving_budget --config config.json --context 131072 --batch 4 --bandwidth H200");
   return lab::run(app, argc, argv, [&] {
     const std::vector<machine> machines = machines_for(bandwidth);
-    if (!csv_path.empty()) lab::expect_writable(csv_path);
-    if (lab::same_file(csv_path, config)) throw lab::usage_error("--csv would overwrite " + config);
+    lab::expect_outputs({csv_path}, {config});
     const budget b{config.empty() ? lab::llama_3_8b() : lab::read_model_config(config), context, batch};
     lab::csv file({"quantity", "precision", "value", "unit"});
     file.row({"parameters", "", std::to_string(b.p.all()), "count"});

@@ -173,16 +173,13 @@ struct request {
 };
 
 void answer(const request& r) {
-  for (const std::string& path : {r.csv, r.svg})
-    if (!path.empty()) lab::expect_writable(path);
-  if (lab::same_file(r.csv, r.svg)) throw lab::usage_error("--csv and --svg name the same file");
+  lab::expect_outputs({r.csv, r.svg}, {r.file});
 
   ledger numbers;
   std::string drawing;
   if (r.file.empty()) {
     drawing = tell(r.seed, !r.svg.empty(), numbers);
   } else {
-    if (lab::same_file(r.csv, r.file)) throw lab::usage_error("--csv would overwrite " + r.file);
     const std::vector<float> values = lab::read_floats(r.file, lab::dtype_named(r.dtype), r.skip, r.count);
     const std::size_t n = values.size();
     if (r.rows != 0 && (n % r.rows != 0 || n / r.rows != r.cols))

@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "octet/bulk.hpp"
+#include "octet/quantize.hpp"
 
 namespace {
 
@@ -37,4 +38,15 @@ TEST_CASE("A handler may leave by an exception of its own") {
   octet::set_error_handler(leave);
   CHECK_THROWS_AS(fail_once(), other_error);
   octet::set_error_handler(nullptr);
+}
+
+TEST_CASE("A range of rows ends within the matrix") {
+  float x[12] = {};
+  const octet::matrix_view m(x, 3, 4);
+  CHECK(m.row_range(1, 2).data == x + 4);
+  CHECK(m.row_range(3, 0).rows == 0);
+  CHECK_THROWS_WITH(m.row_range(2, 2), "octet::row_range: its end 4 is beyond the rows 3");
+  CHECK_THROWS_WITH(m.row_range(1, static_cast<std::size_t>(-1)), "octet::row_range: its end 0 is beyond the rows 3");
+  const auto q = octet::quantize<octet::e4m3>(m, octet::per_token{});
+  CHECK_THROWS_WITH(q.view().row_range(2, 2), "octet::row_range: its end 4 is beyond the rows 3");
 }

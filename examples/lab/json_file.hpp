@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "program.hpp"
+#include "failure.hpp"
 #include "whole_file.hpp"
 
 namespace lab {
@@ -17,7 +17,11 @@ namespace lab {
 // The JSON object that the bytes of a file hold; every complaint names the file, and where it can the place.
 inline nlohmann::json parse_json_object(const std::string& path, const std::string& json) {
   try {
-    nlohmann::json root = nlohmann::json::parse(json);
+    constexpr int deepest = 100;
+    nlohmann::json root = nlohmann::json::parse(json, [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+      if (depth > deepest) throw failure(path + ": is nested deeper than " + std::to_string(deepest));
+      return true;
+    });
     if (!root.is_object()) throw failure(path + ": is no JSON object");
     return root;
   } catch (const nlohmann::json::parse_error& error) {
@@ -32,7 +36,7 @@ inline nlohmann::json parse_json_object(const std::string& path, const std::stri
 }
 
 inline nlohmann::json read_json_object(const std::string& path) {
-  return parse_json_object(path, read_whole(path, std::size_t{1} << 24, "config.json"));
+  return parse_json_object(path, read_whole(path, std::size_t{1} << 24, "JSON file read here"));
 }
 
 // A value as complaints quote it; what is long is cut between two characters.

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "program.hpp"
+#include "failure.hpp"
 
 namespace lab {
 
@@ -21,7 +21,7 @@ namespace lab {
 class mapped_file {
  public:
   explicit mapped_file(std::string path) : path_(std::move(path)) {
-    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) throw failure(path_ + ": could not be opened: " + std::strerror(errno));
     struct ::stat status;
     const bool known = ::fstat(file, &status) == 0;

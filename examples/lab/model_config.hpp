@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "failure.hpp"
 #include "json_file.hpp"
-#include "program.hpp"
 #include "text.hpp"
 
 namespace lab {

@@ -6,25 +6,16 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <stdexcept>
 #include <string>
+
+#include "failure.hpp"
 
 namespace lab {
 
-// What went wrong, as "thing: what is wrong with it"; exit code 1.
-struct failure : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// Arguments that are wrong together, though each may be right alone; exit code 2.
-struct usage_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// Prints "program: message" on standard error, as one line whatever the message holds.
+// Prints "program: message" on standard error, as one line without control characters, whatever the message holds.
 inline int complain(const CLI::App& app, std::string message, int exit_code) {
   for (char& c : message)
-    if (c == '\n' || c == '\r') c = ' ';
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = ' ';
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), message.c_str());
   return exit_code;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace lab {
 // Written over itself on standard error where that is a terminal; nothing elsewhere.
 class progress {
  public:
-  explicit progress(double work) : work_(work), on_terminal_(::isatty(STDERR_FILENO) != 0) {}
+  explicit progress(double work) : work_(work), on_terminal_(::isatty(STDERR_FILENO) != 0 && can_erase()) {}
   ~progress() { clear(); }
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
@@ -36,6 +37,11 @@ class progress {
 
  private:
   using clock = std::chrono::steady_clock;
+
+  static bool can_erase() {
+    const char* const kind = std::getenv("TERM");
+    return kind != nullptr && *kind != '\0' && std::string(kind) != "dumb";
+  }
 
   void show() {
     const clock::time_point now = clock::now();

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "failure.hpp"
 #include "octet/convert.hpp"
-#include "program.hpp"
 #include "text.hpp"
 
 namespace lab {

@@ -10,8 +10,9 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
-#include "program.hpp"
+#include "failure.hpp"
 
 namespace lab {
 
@@ -72,7 +73,8 @@ inline std::filesystem::path target_of(const std::string& path) {
 
 // Two names of one file; an empty name names none.
 inline bool same_file(const std::string& a, const std::string& b) {
-  return !a.empty() && !b.empty() && target_of(a) == target_of(b);
+  std::error_code ignored;
+  return !a.empty() && !b.empty() && (target_of(a) == target_of(b) || std::filesystem::equivalent(a, b, ignored));
 }
 
 // Throws unless `path` could be written: its folder exists, and it is neither a folder itself nor a file that is write
@@ -92,6 +94,19 @@ inline void expect_writable(const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "ab");
   if (file == nullptr) throw failure(path + ": could not be written: " + std::strerror(errno));
   std::fclose(file);
+}
+
+// Throws unless every output could be written and is a file of its own: not another output, and none of the inputs.
+// Empty names are those of files that were not asked for.
+inline void expect_outputs(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].empty()) continue;
+    expect_writable(outputs[i]);
+    for (std::size_t k = 0; k < i; ++k)
+      if (same_file(outputs[i], outputs[k])) throw usage_error(outputs[i] + ": is named for two outputs");
+    for (const std::string& input : inputs)
+      if (same_file(outputs[i], input)) throw usage_error(outputs[i] + ": is read, and would be overwritten");
+  }
 }
 
 // Writes `text` to a new file beside `path` and renames it over `path`: whoever looks sees the old file or the whole

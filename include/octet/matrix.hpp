@@ -29,8 +29,10 @@ struct matrix_view {
 
   OCTET_INLINE constexpr T* row(std::size_t r) const { return data + r * row_stride; }
   OCTET_INLINE constexpr T& operator()(std::size_t r, std::size_t c) const { return row(r)[c]; }
-  // Rows first to first + count - 1.
-  OCTET_INLINE constexpr matrix_view row_range(std::size_t first, std::size_t count) const {
+  // Rows first to first + count - 1; an error if there are fewer.
+  OCTET_HOST_INLINE constexpr matrix_view row_range(std::size_t first, std::size_t count) const {
+    if (first > rows || count > rows - first)
+      detail::fail("row_range", "its end", first + count, "is beyond the rows", rows);
     return {empty() ? data : row(first), count, cols, row_stride};
   }
   OCTET_INLINE constexpr bool empty() const { return rows == 0 || cols == 0; }

@@ -23,8 +23,8 @@ struct quantized_view {
   const descale* descales;
   Granularity granularity;
 
-  // Rows first to first + count - 1 of the same matrix, with the descales they use.
-  OCTET_INLINE constexpr quantized_view row_range(std::size_t first, std::size_t count) const {
+  // Rows first to first + count - 1 of the same matrix, with the descales they use; an error if there are fewer.
+  OCTET_HOST_INLINE constexpr quantized_view row_range(std::size_t first, std::size_t count) const {
     const tiling t = granularity.tiles(codes.rows, codes.cols);
     return {codes.row_range(first, count), descales + t.rows.tile(first) * t.cols.count(codes.cols),
             granularity.from_row(first)};

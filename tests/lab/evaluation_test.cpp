@@ -107,12 +107,12 @@ TEST_CASE("Questions are asked by letter, by answer, or as what comes next") {
 }
 
 TEST_CASE("A question that is none is refused, and the line named") {
-  CHECK(complaint("") == "FILE: holds no question");
+  CHECK(complaint("") == "FILE: is empty");
   CHECK(complaint("{]") == "FILE: line 1: is no JSON");
   CHECK(complaint("\n[]") == "FILE: line 2: is no JSON object");
   CHECK(complaint(R"({"query": "x"})") == "FILE: line 1: choices is no list of two or more");
   CHECK(complaint(R"({"query": "x", "choices": [], "gold": 0})") == "FILE: line 1: choices is no list of two or more");
-  CHECK(complaint(R"({"query": "x", "choices": ["a", 2], "gold": 0})") == "FILE: line 1: choices is no string");
+  CHECK(complaint(R"({"query": "x", "choices": ["a", 2], "gold": 0})") == "FILE: line 1: one of choices is no string");
   CHECK(complaint(R"({"query": "x", "choices": ["a", ""], "gold": 0})") == "FILE: line 1: choices holds an empty text");
   CHECK(complaint(R"({"query": "x", "choices": ["a", "b"], "gold": 2})") ==
         "FILE: line 1: gold is not the number of a choice, counted from 0");

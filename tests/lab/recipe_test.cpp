@@ -155,6 +155,31 @@ TEST_CASE("A calibrated scale is that of the calibration, and what is beyond it 
   CHECK(x == std::vector<float>{2, -2, 8, 0.5f});
 }
 
+TEST_CASE("The descale of INT8 is a normal number, however small the values") {
+  const lab::recipe_part part = *lab::parse_recipe("w-int8").weights;
+  std::vector<float> x = {0x1p-149f, -0x1p-126f, 0, 0x1p-127f};
+  lab::round_values({x.data(), 1, 4}, {x.data(), 1, 4}, lab::rounding_of(part, lab::recipe_words::w, 64, 0));
+  CHECK(x == std::vector<float>{0, -0x1p-126f, 0, 0});
+}
+
+TEST_CASE("Groups of 32 stay within a KV head") {
+  const lab::recipe_part part = *lab::parse_recipe("k-e4m3-mx").keys;
+  CHECK(lab::rounding_of(part, lab::recipe_words::k, 64, 0).shape.cols == 32);
+  CHECK_THROWS_WITH(lab::rounding_of(part, lab::recipe_words::k, 48, 0),
+                    "groups of 32 would reach across KV heads of 48 values");
+}
+
+TEST_CASE("Of the softmax only what a query sees is counted") {
+  lab::transformer_config config;
+  config.shape.head_dim = 2;
+  lab::recipe_treatment how(lab::parse_recipe("p-e4m3"), config, 0, nullptr);
+  // Three queries, of which the last sees four positions; numerators, of which the smallest is flushed.
+  std::vector<float> x = {1, 0.5f, 0, 0, 1, 1, 0x1p-20f, 0, 1, 1, 1, 1};
+  how.round(lab::site::softmax, 0, {x.data(), 3, 4});
+  CHECK(how.lost(lab::site::softmax).count == 2 + 3 + 4);
+  CHECK(how.lost(lab::site::softmax).flushed == 1);
+}
+
 TEST_CASE("Every named recipe can be read, and no name is twice") {
   std::set<std::string> names;
   for (const lab::named_recipe& known : lab::named_recipes) {
@@ -169,7 +194,7 @@ TEST_CASE("A name says what is rounded") {
   CHECK(r.weights->format == lab::number_format::e5m2);
   CHECK(r.weights->shared == lab::sharing::channel);
   CHECK(r.activations->scales == lab::scale_source::given);
-  CHECK((r.keys->before_rope && r.keys->centred));
+  CHECK((r.of_keys().before_rope && r.of_keys().centred));
   CHECK_FALSE(r.values);
   CHECK((r.head && r.residual_bf16));
   const lab::recipe both = lab::parse_recipe("kv-e4m3-head");
@@ -186,7 +211,7 @@ TEST_CASE("A name that means nothing is refused, and the reason given") {
   refused("q-e4m3", "'q' is no place: w, a, k, v, kv, p, head or residual-bf16");
   refused("w", "w has no format: e4m3, e5m2 or int8");
   refused("w-channel", "w has no format: e4m3, e5m2 or int8");
-  refused("w-e4m3-tensor", "'tensor' is no word (see --list)");
+  refused("w-e4m3-tensor", "'tensor' is no word of --list");
   refused("w-e4m3-token", "'token' means nothing for w");
   refused("w-e4m3-e5m2", "'e5m2' decides again what is decided");
   refused("w-e4m3-mx-pow2", "'pow2' decides again what is decided");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -287,4 +288,91 @@ TEST_CASE("A llama2.c checkpoint with neighbouring pairs gives what the same mod
   const lab::tensor y = lab::forward(theirs, nothing, {{ids.data(), ids.size(), &b}});
   CHECK(largest_difference(x, y) < 1e-4);
   CHECK(ours.head->isApprox(*theirs.head));
+}
+
+namespace {
+
+// Writes down what is called.
+class recorder : public lab::treatment {
+ public:
+  struct call {
+    lab::site where;
+    std::size_t layer, rows, cols;
+    bool operator==(const call& o) const {
+      return where == o.where && layer == o.layer && rows == o.rows && cols == o.cols;
+    }
+  };
+  std::vector<call> calls;
+  std::vector<std::vector<float>> keys_seen;
+
+  void round(lab::site where, std::size_t layer, octet::matrix_view<float> m) override {
+    const std::lock_guard<std::mutex> lock(adding_);
+    calls.push_back({where, layer, m.rows, m.cols});
+    if (where != lab::site::keys) return;
+    keys_seen.emplace_back();
+    for (std::size_t r = 0; r < m.rows; ++r)
+      for (std::size_t c = 0; c < m.cols; ++c) keys_seen.back().push_back(m(r, c));
+  }
+
+ private:
+  std::mutex adding_;
+};
+
+void pass(const lab::transformer& model, std::size_t count, recorder& seen) {
+  lab::kv_cache cache;
+  const std::vector<std::int32_t> ids = tokens();
+  const lab::thread_limit one(1);
+  lab::forward(model, seen, {{ids.data(), count, &cache}});
+}
+
+}  // namespace
+
+TEST_CASE("A recipe is asked at every place of every layer, in the order of the arithmetic") {
+  const architecture& mistral = architectures[3];  // its heads together are wider than its hidden state
+  const temporary_folder folder;
+  write_model(folder.path(), mistral);
+  const lab::transformer model = lab::read_hugging_face(folder.path());
+  using lab::site;
+  std::vector<recorder::call> expected;
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    expected.push_back({site::qkv_input, layer, 5, 64});
+    expected.push_back({site::keys, layer, 5, 24});
+    expected.push_back({site::values, layer, 5, 24});
+    for (int head = 0; head < 4; ++head) expected.push_back({site::softmax, layer, 5, 5});
+    expected.push_back({site::o_input, layer, 5, 96});
+    expected.push_back({site::gate_up_input, layer, 5, 64});
+    expected.push_back({site::down_input, layer, 5, 128});
+  }
+  expected.push_back({site::head_input, 2, 5, 64});
+  for (const bool before_rope : {false, true}) {
+    recorder seen;
+    seen.keys.before_rope = before_rope;
+    pass(model, 5, seen);
+    CHECK(seen.calls == expected);
+  }
+}
+
+TEST_CASE("Keys are seen rotated or not, as the recipe says") {
+  const temporary_folder folder;
+  write_model(folder.path(), architectures[0]);
+  const lab::transformer model = lab::read_hugging_face(folder.path());
+  recorder turned, plain;
+  plain.keys.before_rope = true;
+  pass(model, 3, turned);
+  pass(model, 3, plain);
+  const std::vector<float>&after = turned.keys_seen[0], &before = plain.keys_seen[0];
+  const std::size_t width = after.size() / 3, head_dim = 16;
+  // Position 0 is not turned. Later ones are, and each pair of values (i, i + half a head) keeps its length.
+  CHECK(std::equal(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(width), before.begin()));
+  for (std::size_t row = 1; row < 3; ++row) {
+    CHECK_FALSE(std::equal(after.begin() + static_cast<std::ptrdiff_t>(row * width),
+                           after.begin() + static_cast<std::ptrdiff_t>((row + 1) * width),
+                           before.begin() + static_cast<std::ptrdiff_t>(row * width)));
+    for (std::size_t i = 0; i < head_dim / 2; ++i) {
+      const auto length = [&](const std::vector<float>& k) {
+        return std::hypot(k[row * width + i], k[row * width + i + head_dim / 2]);
+      };
+      CHECK(length(after) == Approx(length(before)));
+    }
+  }
 }

@@ -88,7 +88,7 @@ class constructed_layer {
   // Keys and values as attention reads them.
   kv_cache::layer cached(const recipe& r, int eighths) const {
     kv_cache::layer cache{keys_, values_, {}};
-    const key_treatment how = r.keys ? key_treatment{r.keys->before_rope, r.keys->centred} : key_treatment{};
+    const key_treatment how = r.of_keys();
     treat_keys(
         view(cache.keys), how, true, cache.key_centre, [&](octet::matrix_view<float>) { rotate(cache.keys); },
         [&](octet::matrix_view<float> m) {

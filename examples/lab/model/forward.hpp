@@ -16,28 +16,9 @@
 #include "rope.hpp"
 #include "tensor.hpp"
 #include "transformer.hpp"
+#include "treatment.hpp"
 
 namespace lab {
-
-// Where values may be rounded: the inputs of the linears, what enters the cache, the softmax, the head's input.
-enum class site { qkv_input, o_input, gate_up_input, down_input, keys, values, head_input, softmax };
-inline constexpr std::size_t sites = 8;
-inline constexpr const char* site_names[sites] = {"q/k/v input", "o input", "gate/up input", "down input",
-                                                  "K",           "V",       "head input",    "softmax"};
-
-// What happens to values on their way. This one changes nothing.
-class treatment {
- public:
-  virtual ~treatment() = default;
-
-  // Called for one sequence's rows [tokens, features] of one pass at a time; of the softmax, for a block of queries of
-  // one head [queries, keys]. Several threads may call at once.
-  virtual void round(site, std::size_t /*layer*/, octet::matrix_view<float>) {}
-
-  key_treatment keys;
-  bool softmax_before_division = false;  // what is rounded there: see attend
-  bool residual_bf16 = false;            // the sum that runs through the layers is kept in bfloat16
-};
 
 // New tokens of one sequence, behind those that its cache holds.
 struct passage {

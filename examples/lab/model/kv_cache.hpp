@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensor.hpp"
+#include "treatment.hpp"
 
 namespace lab {
 
@@ -28,12 +29,6 @@ struct kv_cache {
       l.values.conservativeResize(index(capacity), index(width));
     }
   }
-};
-
-// How a recipe treats keys.
-struct key_treatment {
-  bool before_rope = false;  // they are rounded before they are rotated, else after
-  bool centred = false;      // the mean of each channel, over the first pass of a sequence, is taken from them
 };
 
 // Each channel's mean, added up in the order of the rows, in float32 like all else.

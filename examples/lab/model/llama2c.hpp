@@ -87,6 +87,8 @@ inline transformer read_llama2c(const std::string& path) {
                   std::to_string(m.kv_heads) + " of keys, do not share " + std::to_string(m.hidden) + " values");
   m.head_dim = m.hidden / m.heads;
 
+  if (m.layers > file.size() / (4 * m.hidden))
+    throw failure(path + ": is cut off: " + counted(m.layers, "layer") + " do not fit");
   model.embedding = std::make_shared<tensor>(weights.matrix("the embedding", m.vocabulary, m.hidden));
   model.layers.resize(m.layers);
   const auto norms = [&](const char* name, row_vector transformer_layer::*norm) {

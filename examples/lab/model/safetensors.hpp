@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lab/failure.hpp"
 #include "lab/mapped_file.hpp"
-#include "lab/program.hpp"
 #include "lab/tensor_file.hpp"
 #include "lab/text.hpp"
 

@@ -5,27 +5,34 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace lab {
+
+// NaN where nothing was counted.
+inline double share(std::uint64_t part, std::uint64_t count) {
+  return count == 0 ? std::nan("") : static_cast<double>(part) / static_cast<double>(count);
+}
 
 struct estimate {
   double mean = 0, standard_error = 0;
 };
 
 // The mean of the differences, and its standard error from sums over blocks, since neighbours are not independent.
-// document_sizes: how many differences each document has, in order. Blocks are documents where there are 20 or more,
-// else runs of 64 within a document.
-inline estimate paired_difference(const std::vector<double>& differences,
-                                  const std::vector<std::size_t>& document_sizes) {
+// sizes: how many differences each window of the text has, in order. Blocks are windows where these are documents and
+// there are 20 or more, else runs of 64 within a window.
+inline estimate paired_difference(const std::vector<double>& differences, const std::vector<std::size_t>& sizes,
+                                  bool are_documents) {
   constexpr std::size_t enough_documents = 20, block_size = 64;
+  const bool by_document = are_documents && sizes.size() >= enough_documents;
   struct block {
     double sum, count;
   };
   std::vector<block> blocks;
   std::size_t first = 0;
-  for (const std::size_t size : document_sizes) {
-    const std::size_t step = document_sizes.size() >= enough_documents ? std::max<std::size_t>(size, 1) : block_size;
+  for (const std::size_t size : sizes) {
+    const std::size_t step = by_document ? std::max<std::size_t>(size, 1) : block_size;
     for (std::size_t i = 0; i < size; i += step) {
       const std::size_t n = std::min(step, size - i);
       double sum = 0;
@@ -55,9 +62,9 @@ struct interval {
 
 // Wilson's 95 % interval of a share.
 inline interval wilson(std::size_t part, std::size_t count) {
-  const double z = 1.959963984540054, n = static_cast<double>(count), share = static_cast<double>(part) / n;
-  const double centre = share + z * z / (2 * n);
-  const double half = z * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+  const double z = 1.959963984540054, n = static_cast<double>(count), p = share(part, count);
+  const double centre = p + z * z / (2 * n);
+  const double half = z * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
   return {(centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)};
 }
 

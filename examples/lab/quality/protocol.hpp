@@ -14,7 +14,7 @@ inline constexpr const char* protocol = R"(Where values are rounded
   KV (k, v)    keys after their norm and rotation, values after their bias, on their way into the cache, through which
                every position goes, the token's own included. channel: one KV head's dimension over the tokens; head: a
                KV head; token: a KV head of one token, over its dimensions.
-  Centred      the mean of each K channel over the pass is taken away first. The softmax does not see it after the
+  Centred      the mean of each K channel over a sequence's first pass is taken away first. The softmax does not see it after the
                rotation; before the rotation it is added back on reading.
   Softmax (p)  by default 256 exp(s - max), divided by the unrounded sum afterwards; noscale and token round the quotient.
   Arithmetic   descale = float(amax / largest), 1 for a zero tensor; code = float(x / descale) rounded to nearest even,
@@ -30,8 +30,14 @@ Perplexity
   Documents    with --split, a window a document, cut at --context tokens, until --tokens predictions are made.
   Perplexity   exp(sum of negative log-likelihoods / predictions).
 Questions
-  Letters      {"question", "choices", "gold", "subject"}: an introduction, the choices as A. to D., "Answer:"; the
-               likeliest of the tokens " A" to " D", the first of equals. No examples, no chat template.
+  Letters      {"question", "choices", "gold", "subject"}: the likeliest of the tokens " A" to " D", the first of equals,
+               behind these lines, with blanks for the subject's "_" and no "about" without one. No examples, no chat
+               template.
+                 The following are multiple choice questions (with answers) about SUBJECT.
+                 (an empty line)
+                 QUESTION
+                 A. CHOICE ... D. CHOICE, a line each
+                 Answer:
   Texts        {"query", "choices", "gold"}: the query, "Answer:" on a new line where the query begins with "Question:",
                then a blank and each choice. The sum of the choice's log-probabilities over its UTF-8 bytes.
 Statistics

@@ -24,14 +24,25 @@ inline std::string or_dash(double x, const char* format) { return std::isnan(x) 
 
 // Perplexity and what the recipe changed.
 inline void print_text_results(const std::vector<result>& results) {
-  table t({"recipe", "perplexity", "change", "nats a token", "KL", "same top token", "luck"});
+  const bool any_luck =
+      std::any_of(results.begin(), results.end(), [](const result& r) { return !std::isnan(r.luck_least); });
+  std::vector<std::string> titles = {"recipe", "perplexity", "change", "nats a token", "KL", "same top token"};
+  if (any_luck) titles.push_back("by luck");
+  table t(titles);
   for (const result& r : results) {
     const bool base = r.recipe == baseline_name;
     const std::string error = std::isnan(r.nll_change_error) ? "" : text(" +- %.5f", r.nll_change_error);
     const std::string luck = std::isnan(r.luck_least) ? "-" : text("%+.2f to %+.2f %%", r.luck_least, r.luck_most);
-    t.row({r.recipe, or_dash(r.perplexity, "%.4f"), base ? "" : or_dash(r.change_percent, "%+.3f %%"),
-           base ? "" : or_dash(r.nll_change, "%+.5f") + error, base ? "" : or_dash(r.kl, "%.6f"),
-           base ? "" : or_dash(100 * r.top1_agreement, "%.2f %%"), base ? "" : luck});
+    std::vector<std::string> cells = {
+        r.recipe,
+        or_dash(r.perplexity, "%.4f"),
+        base ? "" : or_dash(r.change_percent, "%+.3f %%"),
+        base ? "" : or_dash(r.nll_change, "%+.5f") + error,
+        base ? "" : or_dash(r.kl, "%.6f"),
+        base ? "" : or_dash(100 * r.top1_agreement, "%.2f %%"),
+    };
+    if (any_luck) cells.push_back(base ? "" : luck);
+    t.row(cells);
   }
   t.print();
 }
@@ -85,7 +96,7 @@ inline void print_magnitudes(const observations& seen) {
 // The loudest channel of K in each layer, against the median channel.
 inline void print_key_channels(const observations& seen) {
   table t({"layer", "largest of K", "its channel", "times the median channel", "mean", "deviation"});
-  for (std::size_t layer = 0; layer < seen.layers(site::keys); ++layer) {
+  for (std::size_t layer = 0; layer < seen.layers(); ++layer) {
     const std::vector<observations::channel>& channels = seen.at(site::keys, layer);
     std::vector<float> amaxes;
     for (const observations::channel& c : channels) amaxes.push_back(c.amax);
@@ -94,7 +105,7 @@ inline void print_key_channels(const observations& seen) {
     const float largest = amaxes[loudest];
     std::nth_element(amaxes.begin(), amaxes.begin() + static_cast<std::ptrdiff_t>(amaxes.size() / 2), amaxes.end());
     t.row({std::to_string(layer), text("%.4g", static_cast<double>(largest)), std::to_string(loudest),
-           text("%.2f", static_cast<double>(largest / amaxes[amaxes.size() / 2])),
+           largest > 0 ? text("%.2f", static_cast<double>(largest / amaxes[amaxes.size() / 2])) : "-",
            text("%+.3g", seen.mean(site::keys, layer, loudest)),
            text("%.3g", seen.deviation(site::keys, layer, loudest))});
   }
@@ -105,13 +116,34 @@ inline void print_key_channels(const observations& seen) {
 inline std::string channels_csv(const observations& seen) {
   csv file({"place", "layer", "channel", "amax", "mean", "deviation"});
   for (const site where : {site::keys, site::values})
-    for (std::size_t layer = 0; layer < seen.layers(where); ++layer)
+    for (std::size_t layer = 0; layer < seen.layers(); ++layer)
       for (std::size_t c = 0; c < seen.at(where, layer).size(); ++c)
         file.row({site_names[static_cast<std::size_t>(where)], std::to_string(layer), std::to_string(c),
                   csv_number(static_cast<double>(seen.at(where, layer)[c].amax)),
                   csv_number(seen.mean(where, layer, c)), csv_number(seen.deviation(where, layer, c))});
   return file.str();
 }
+
+// What the numbers say: which recipes cost nothing that this text shows, and which cost something.
+inline void print_verdict(const std::vector<result>& results) {
+  std::string lost, equal;
+  for (const result& r : results) {
+    if (r.recipe == baseline_name || std::isnan(r.nll_change_error)) continue;
+    std::string& list = std::fabs(r.nll_change) > 2 * r.nll_change_error ? lost : equal;
+    list += (list.empty() ? "" : ", ") + r.recipe;
+  }
+  if (!equal.empty()) std::printf("\nWithin two standard errors of the baseline: %s.\n", equal.c_str());
+  if (!lost.empty()) std::printf("\nChanged by more than that: %s.\n", lost.c_str());
+}
+
+// What the columns mean.
+inline constexpr const char* legend =
+    R"(Change: of the perplexity. Nats a token: what each token's negative log-likelihood changed by in the mean, +- its standard
+error. KL: how far the recipe's predictions lie from the baseline's, also in nats. Same top token: where both find the same
+token likeliest. Right to wrong: answers the recipe lost; p: how likely flips so one-sided are by chance (McNemar). May be
+chance: the interval holds what guessing gets. --protocol has the rest, --list the recipes; --luck shows which differences
+other scales, as good as these, would make by themselves.
+)";
 
 // The order of the recipes by KL, and which neighbours in it luck does not tell apart.
 inline void print_ranking(const std::vector<result>& results) {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "comparison.hpp"
+#include "lab/failure.hpp"
 #include "lab/model/model_folder.hpp"
-#include "lab/program.hpp"
 #include "lab/progress.hpp"
 #include "lab/recipes/observations.hpp"
 #include "lab/recipes/recipe_names.hpp"
@@ -24,6 +24,7 @@
 #include "lab/text.hpp"
 #include "lab/tokenizers/tokenizer.hpp"
 #include "lab/whole_file.hpp"
+#include "quality_request.hpp"
 #include "questions.hpp"
 #include "results.hpp"
 #include "text_scores.hpp"
@@ -31,11 +32,6 @@
 
 namespace lab {
 
-// What is asked of a model. Empty names: not given; a context of 0: chosen here; 0 questions: all.
-struct quality_request {
-  std::string model, text, questions, tokenizer, calibration, split;
-  std::uint64_t tokens = 8192, context = 0, first_questions = 0;
-};
 inline constexpr std::uint64_t default_context = 1024;
 
 // A model with what it is asked, and what it answers as it is.
@@ -49,8 +45,10 @@ class quality_sweep {
     choose_context();
     text_ = read_text(r.text);
     windows_ = windows_of(text_, 0);
-    for (const window& w : windows_) document_sizes_.push_back(w.size() - 1);
-    if (windows_.empty()) throw failure(r.text + ": holds no two tokens");
+    if (windows_.empty())
+      throw failure(r.text + ": " + (context_ + (tokenizer_->bos() ? 1 : 0) < 2 ? "--context 1 leaves" : "holds") +
+                    " nothing to predict");
+    for (const window& w : windows_) window_sizes_.push_back(w.size() - 1);
     take_questions();
   }
 
@@ -135,9 +133,10 @@ class quality_sweep {
 
   void choose_context() {
     const std::uint64_t longest = model_.config.shape.longest_context;
-    context_ = request_.context != 0                       ? request_.context
-               : longest != 0 && longest < default_context ? longest
-                                                           : default_context;
+    const bool documents = !request_.split.empty();
+    context_ = request_.context != 0                                      ? request_.context
+               : longest != 0 && (documents || longest < default_context) ? longest
+                                                                          : default_context;
     if (longest != 0 && context_ > longest)
       throw usage_error("--context " + std::to_string(context_) + " is more than the model's " +
                         std::to_string(longest));
@@ -163,7 +162,12 @@ class quality_sweep {
     if (request_.questions.empty()) return;
     double choices = 0;
     for (const question& q : lab::read_questions(request_.questions, request_.first_questions)) {
-      questions_.push_back(tokenize(q, *tokenizer_));
+      try {
+        questions_.push_back(tokenize(q, *tokenizer_));
+      } catch (const failure& unlike) {
+        throw failure(request_.questions + ": question " + std::to_string(questions_.size() + 1) + ": " +
+                      unlike.what());
+      }
       choices += 1 / static_cast<double>(q.choices.size());
       std::size_t longest = 0;
       for (const auto& ending : questions_.back().endings) longest = std::max(longest, ending.tokens.size());
@@ -183,17 +187,18 @@ class quality_sweep {
     for (const auto& part : {recipe.activations, recipe.keys, recipe.values})
       any = any || (part && part->scales == scale_source::given);
     if (!any) return nullptr;
-    const bool before = recipe.keys && recipe.keys->before_rope, centred = recipe.keys && recipe.keys->centred;
-    std::unique_ptr<observations>& seen = calibrations_[{before, centred}];
+    const key_treatment keys = recipe.of_keys();
+    std::unique_ptr<observations>& seen = calibrations_[{keys.before_rope, keys.centred}];
     if (seen) return seen.get();
     const std::vector<window> windows = request_.calibration.empty() ? windows_of(text_, request_.tokens)
                                                                      : windows_of(read_text(request_.calibration), 0);
     if (request_.calibration.empty() && predictions(windows) < predictions(windows_))
-      throw failure(request_.text + ": is too short for static scales, which need as much text again; --calibration " +
-                    "names another");
-    if (windows.empty()) throw failure(request_.calibration + ": holds no two tokens");
+      throw failure(request_.text + ": is too short for static scales: behind what is scored it has " +
+                    counted(predictions(windows), "prediction") + " of " + std::to_string(predictions(windows_)) +
+                    "; --calibration names another text");
+    if (windows.empty()) throw failure(request_.calibration + ": holds nothing to predict");
     auto observed = std::make_unique<observations>(model_.layers.size());
-    observed->keys = {before, centred};
+    observed->keys = keys;
     pass_windows(
         model_, *observed, windows, [](std::size_t, const tensor&) {}, [](std::size_t) {});
     seen = std::move(observed);
@@ -216,8 +221,11 @@ class quality_sweep {
       divergence += scores.divergence[i];
       same += scores.same_top[i];
     }
-    const estimate change = paired_difference(differences, document_sizes_);
+    const estimate change = paired_difference(differences, window_sizes_, !request_.split.empty());
     r.perplexity = scores.perplexity();
+    if (!std::isfinite(r.perplexity))
+      throw failure((&scores == &scores_ ? request_.model + ": " : "") +
+                    "overflows: its perplexity is no finite number");
     r.change_percent = 100 * (r.perplexity / scores_.perplexity() - 1);
     r.nll = scores.sum() / n;
     r.nll_change = change.mean;
@@ -265,7 +273,7 @@ class quality_sweep {
   std::uint64_t context_ = 0;
   std::string text_;
   std::vector<window> windows_;
-  std::vector<std::size_t> document_sizes_;
+  std::vector<std::size_t> window_sizes_;
   std::vector<tokenized_question> questions_;
   double chance_ = 0;
   std::unique_ptr<observations> seen_;

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <functional>
 #include <list>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "lab/model/transformer.hpp"
 #include "lab/tokenizers/tokenizer.hpp"
 #include "lab/tokenizers/unicode.hpp"
+#include "lab/whole_file.hpp"
 #include "text_scores.hpp"
 
 namespace lab {
@@ -43,7 +42,7 @@ inline question read_question(const std::string& where, const nlohmann::json& li
   if (!line.contains("choices") || !line.at("choices").is_array() || line.at("choices").size() < 2)
     throw failure(where + ": choices is no list of two or more");
   std::vector<std::string> choices;
-  for (const nlohmann::json& choice : line.at("choices")) choices.push_back(text(choice, "choices"));
+  for (const nlohmann::json& choice : line.at("choices")) choices.push_back(text(choice, "one of choices"));
   for (const std::string& choice : choices)
     if (choice.empty()) throw failure(where + ": choices holds an empty text");
   question q;
@@ -76,8 +75,7 @@ inline question read_question(const std::string& where, const nlohmann::json& li
 }
 
 inline std::vector<question> read_questions(const std::string& path, std::size_t limit) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw failure(path + ": could not be opened: " + std::strerror(errno));
+  std::istringstream file(read_whole(path, std::size_t{1} << 30, "file of questions"));
   std::vector<question> questions;
   std::string line;
   for (std::size_t number = 1; (limit == 0 || questions.size() < limit) && std::getline(file, line); ++number) {

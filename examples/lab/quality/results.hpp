@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "lab/csv.hpp"
-#include "lab/model/forward.hpp"
-#include "lab/program.hpp"
-#include "lab/recipes/rounding.hpp"
+#include "lab/failure.hpp"
+#include "lab/model/treatment.hpp"
 #include "lab/text.hpp"
 
 namespace lab {
@@ -35,6 +34,7 @@ struct result {
   double weights_flushed = not_measured, weights_clipped = not_measured;
   std::array<double, sites> flushed, clipped;
   double seconds = not_measured;
+  std::string run;  // the digest of what it is a result of
 
   result() {
     flushed.fill(not_measured);
@@ -82,6 +82,7 @@ inline std::vector<std::string> result_columns() {
   std::vector<std::string> names = {"recipe"};
   const result empty;
   for_each_number(empty, [&](const char* name, double, int) { names.emplace_back(name); });
+  names.push_back("run");
   return names;
 }
 
@@ -91,6 +92,7 @@ inline std::string to_csv(const std::vector<result>& results) {
     std::vector<std::string> cells = {r.recipe};
     for_each_number(r,
                     [&](const char*, double number, int decimals) { cells.push_back(csv_number(number, decimals)); });
+    cells.push_back(r.run);
     file.row(cells);
   }
   return file.str();
@@ -114,17 +116,16 @@ inline std::vector<result> read_results(const std::string& path, const std::stri
     for_each_number(r, [&](const char* name, double& number, int) {
       const std::string& cell = cells[i++];
       char* end = nullptr;
+      const bool written = cell.find_first_not_of("+-.0123456789e") == cell.npos;
       number = cell.empty() ? not_measured : std::strtod(cell.c_str(), &end);
-      if (!cell.empty() && *end != '\0') throw failure(where + ": " + name + " is no number");
+      if (!cell.empty() && (!written || *end != '\0' || !std::isfinite(number)))
+        throw failure(where + ": " + name + " is no number");
     });
+    r.run = cells.back();
     results.push_back(r);
   }
   if (line == 0) throw failure(path + ": is empty");
   return results;
-}
-
-inline double share(std::uint64_t part, std::uint64_t count) {
-  return count == 0 ? not_measured : static_cast<double>(part) / static_cast<double>(count);
 }
 
 }  // namespace lab

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ inline std::vector<std::string> documents_of(const std::string& text, const std:
 inline std::vector<window> cut_into_windows(const tokenizer& words, const std::string& text,
                                             const std::string& separator, std::size_t context, std::size_t skipped,
                                             std::size_t tokens) {
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max() - 1;
+  tokens = std::min(tokens, all - skipped);
   std::vector<window> windows;
   const window begin = words.bos() ? window{*words.bos()} : window{};
   if (separator.empty()) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "octet/granularity.hpp"
@@ -30,6 +31,11 @@ struct losses {
 namespace int8 {
 
 inline constexpr float largest = 127;
+
+// What a tile is divided by: amax / at_most, a normal number; of a tile of zeros, `of_zeros`.
+inline float descale_of(float amax, float at_most, float of_zeros) {
+  return amax == 0 ? of_zeros : std::max(amax / at_most, std::numeric_limits<float>::min());
+}
 
 // The largest magnitude of each tile.
 template <class Granularity>

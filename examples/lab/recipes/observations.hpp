@@ -20,13 +20,13 @@ class magnitudes {
  public:
   void add(float x) { ++counts_[octet::float_traits<float>::to_bits(std::fabs(x)) >> 16]; }
   std::uint64_t count() const { return below(counts_.size()); }
-  // Half of the values are below; the middle of a bin, so within 0.4 %.
+  // Half of the values are below; the middle of a bin, so within 0.4 %, but 0 below 2^-133.
   double median() const {
     const std::uint64_t half = (count() + 1) / 2;
     std::uint64_t passed = 0;
     std::size_t bin = 0;
     while (bin < counts_.size() && (passed += counts_[bin]) < half) ++bin;
-    return (edge(bin) + edge(bin + 1)) / 2;
+    return bin == 0 ? 0 : (edge(bin) + edge(bin + 1)) / 2;
   }
   // Values below 2^-9, the least that E4M3 has.
   std::uint64_t below_e4m3() const { return below((127 - 9) << 7); }
@@ -85,7 +85,7 @@ class observations : public treatment {
   const std::vector<channel>& at(site where, std::size_t layer) const {
     return of_[static_cast<std::size_t>(where)][layer].channels;
   }
-  std::size_t layers(site where) const { return where == site::head_input ? 1 : of_[0].size() - 1; }
+  std::size_t layers() const { return of_[0].size() - 1; }
   double mean(site where, std::size_t layer, std::size_t c) const {
     const place& p = of_[static_cast<std::size_t>(where)][layer];
     return p.channels[c].sum / static_cast<double>(p.tokens);

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/program.hpp"
+#include "lab/failure.hpp"
+#include "lab/model/treatment.hpp"
 #include "lab/text.hpp"
 #include "rounding.hpp"
 
@@ -21,13 +22,15 @@ struct recipe_part {
   number_format format = number_format::e4m3;
   sharing shared = sharing::whole;
   scale_source scales = scale_source::found;
-  bool before_rope = false, centred = false;
+  key_treatment as_keys;
 };
 
 struct recipe {
   std::string name;
   std::optional<recipe_part> weights, activations, keys, values, softmax;
   bool head = false, residual_bf16 = false;
+
+  key_treatment of_keys() const { return keys ? keys->as_keys : key_treatment(); }
 };
 
 // -- The grammar: parts joined by '+'; a part is a place, a format, and further words, joined by '-' ------------------
@@ -85,9 +88,9 @@ inline constexpr word words[] = {
      "no scale: values are rounded as they are, and saturate"},
     {"static", a | k | v, scale, [](recipe_part& r) { r.scales = scale_source::given; },
      "scales from the calibration text, not from the values themselves"},
-    {"prerope", k, rope, [](recipe_part& r) { r.before_rope = true; },
+    {"prerope", k, rope, [](recipe_part& r) { r.as_keys.before_rope = true; },
      "keys are rounded before they are rotated, and rotated when read"},
-    {"centred", k, centre, [](recipe_part& r) { r.centred = true; },
+    {"centred", k, centre, [](recipe_part& r) { r.as_keys.centred = true; },
      "the mean of each channel is taken from the keys first"},
 };
 
@@ -151,7 +154,7 @@ inline recipe_part parse_recipe_part(const std::string& recipe_name, const std::
   unsigned decided = 0;
   for (std::size_t i = 1; i < pieces.size(); ++i) {
     const word* const found = find(recipe_words::words, pieces[i]);
-    if (found == nullptr) throw wrong("'" + pieces[i] + "' is no word (see --list)");
+    if (found == nullptr) throw wrong("'" + pieces[i] + "' is no word of --list");
     if ((found->at & place.bits) == 0) throw wrong("'" + pieces[i] + "' means nothing for " + place.name);
     if ((found->decides & decided) != 0) throw wrong("'" + pieces[i] + "' decides again what is decided");
     decided |= found->decides;

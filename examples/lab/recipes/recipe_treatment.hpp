@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ namespace lab {
 
 // How a part rounds at its place, but for calibrated scales.
 inline rounding rounding_of(const recipe_part& part, unsigned place, std::size_t head_dim, int eighths) {
+  const bool cached = place == recipe_words::k || place == recipe_words::v;
+  if (cached && part.shared == sharing::group32 && head_dim % 32 != 0)
+    throw failure("groups of 32 would reach across KV heads of " + std::to_string(head_dim) + " values");
   rounding r;
   r.format = part.format;
   r.shape = tile_of(part, place, head_dim);
@@ -58,10 +62,11 @@ class recipe_treatment : public treatment {
  public:
   // calibration: what was observed with the same treatment of keys; null where nothing is static.
   recipe_treatment(const recipe& recipe, const transformer_config& config, int eighths, const observations* calibration)
-      : head_dim_(config.shape.head_dim), calibration_(calibration) {
+      : calibration_(calibration) {
     using namespace recipe_words;
+    const std::size_t head_dim = config.shape.head_dim;
     const auto set = [&](site where, const std::optional<recipe_part>& part, unsigned place) {
-      if (part) how_[static_cast<std::size_t>(where)] = rounding_of(*part, place, head_dim_, eighths);
+      if (part) how_[static_cast<std::size_t>(where)] = rounding_of(*part, place, head_dim, eighths);
     };
     for (const site where : {site::qkv_input, site::o_input, site::gate_up_input, site::down_input})
       set(where, recipe.activations, a);
@@ -69,7 +74,7 @@ class recipe_treatment : public treatment {
     set(site::keys, recipe.keys, k);
     set(site::values, recipe.values, v);
     set(site::softmax, recipe.softmax, p);
-    if (recipe.keys) keys = {recipe.keys->before_rope, recipe.keys->centred};
+    keys = recipe.of_keys();
     softmax_before_division =
         recipe.softmax && recipe.softmax->scales == scale_source::found && recipe.softmax->shared == sharing::whole;
     residual_bf16 = recipe.residual_bf16;
@@ -86,6 +91,9 @@ class recipe_treatment : public treatment {
     } else {
       l = round_values(values, values, *how_[i]);
     }
+    // Each query of a block sees one position more than the one before it, the last one all; the others are zeros that
+    // were never computed.
+    if (where == site::softmax) l.count -= values.rows * (values.rows - 1) / 2;
     const std::lock_guard<std::mutex> lock(adding_);
     lost_[i] += l;
   }
@@ -93,7 +101,6 @@ class recipe_treatment : public treatment {
   const losses& lost(site where) const { return lost_[static_cast<std::size_t>(where)]; }
 
  private:
-  std::size_t head_dim_;
   const observations* calibration_;
   std::array<std::optional<rounding>, sites> how_;
   std::array<losses, sites> lost_;

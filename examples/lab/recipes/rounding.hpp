@@ -43,7 +43,7 @@ struct rounding {
   scale_source source = scale_source::found;
   float descale = 1;          // of scale_source::constant
   std::vector<float> amaxes;  // of scale_source::given: one a tile of the shape, which then has all rows
-  int eighths = 0;            // every descale is multiplied by 2^(eighths / 8), to see what luck does
+  int eighths = 0;  // descales are 2^(eighths / 8) times as large, to see what luck does; powers of two stay such
 };
 
 namespace detail {
@@ -103,7 +103,7 @@ losses round_fp8(octet::matrix_view<const float> in, octet::matrix_view<float> o
 }
 
 inline losses round_int8(octet::matrix_view<const float> in, octet::matrix_view<float> out, const rounding& r) {
-  const auto descale_of = [&](float amax) { return amax == 0 ? luck(r) : amax / (int8::largest / luck(r)); };
+  const auto descale_of = [&](float amax) { return int8::descale_of(amax, int8::largest / luck(r), luck(r)); };
   const auto descales_of = [&](std::vector<float> amaxes) {
     std::transform(amaxes.begin(), amaxes.end(), amaxes.begin(), descale_of);
     return amaxes;

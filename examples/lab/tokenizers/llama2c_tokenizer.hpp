@@ -17,7 +17,7 @@
 
 #include "byte_pair.hpp"
 #include "decoders.hpp"
-#include "lab/program.hpp"
+#include "lab/failure.hpp"
 #include "lab/tensor_file.hpp"
 #include "lab/text.hpp"
 #include "unicode.hpp"

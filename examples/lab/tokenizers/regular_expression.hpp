@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "lab/program.hpp"
+#include "lab/failure.hpp"
 #include "lab/text.hpp"
 #include "unicode.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "lab/program.hpp"
+#include "lab/failure.hpp"
 
 namespace lab {
 
