@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """
     generate.py --held-out FOLDER           text.txt and questions.jsonl
-    generate.py --training FILE             text to learn from, short stories first; no story of text.txt is among it
+    generate.py --practice FILE             540 more questions, to look at while the model learns
+    generate.py --training FOLDER           what to learn from, one file a course of lessons.py; no held-out story is in it
 
 The same words come out on every Python from 3.9 on.
 """
@@ -12,21 +13,19 @@ import json
 import pathlib
 
 from draws import Draws
+from lessons import COURSES
 from story import NUMBERS, Story, capital, tell_story
 
 SEPARATOR = "<|endoftext|>"
-TRAINING_SEED, TEXT_SEED, QUESTION_SEED = 1, 2, 3
-TEXT_BYTES, QUESTIONS, CHOICES = 60_000, 171, 4
-
-
-def document(draws, short=False):
-    return tell_story(draws, short) + f"\n{SEPARATOR}\n"
+TEXT_SEED, QUESTION_SEED, PRACTICE_SEED = 2, 3, 4
+TEXT_BYTES, QUESTIONS, PRACTICE_QUESTIONS, CHOICES = 60_000, 171, 540, 4
+OPENING = 200  # characters; a story to learn from that begins as a held-out one does is left out
 
 
 def held_out_documents():
     draws, documents, size = Draws(TEXT_SEED), [], 0
     while True:
-        documents.append(document(draws))
+        documents.append(tell_story(draws).replace("{", "").replace("}", "") + f"\n{SEPARATOR}\n")
         size += len(documents[-1])
         if size > TEXT_BYTES:
             return documents[:-1]
@@ -50,25 +49,36 @@ def question(draws, kind):
             return {"query": query, "choices": choices, "gold": choices.index(answer)}
 
 
+def questions(seed, count):
+    draws = Draws(seed)
+    return [question(draws, Story.KINDS[number % len(Story.KINDS)]) for number in range(count)]
+
+
+def lines(asked):
+    return "".join(json.dumps(one) + "\n" for one in asked)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Writes the toy model's texts and questions.")
     parser.add_argument("--held-out", type=pathlib.Path, metavar="FOLDER", help="write text.txt and questions.jsonl into FOLDER")
-    parser.add_argument("--training", type=pathlib.Path, metavar="FILE", help="write text to learn from to FILE")
-    parser.add_argument("--stories", type=int, default=150_000, help="how many stories to learn from (%(default)s)")
-    parser.add_argument("--short", type=int, default=40_000, help="how many of them, the first, are short (%(default)s)")
+    parser.add_argument("--practice", type=pathlib.Path, metavar="FILE", help="write other questions of the same kinds to FILE")
+    parser.add_argument("--training", type=pathlib.Path, metavar="FOLDER", help="write text to learn from into FOLDER")
     options = parser.parse_args()
     if options.held_out:
         (options.held_out / "text.txt").write_text("".join(held_out_documents()), encoding="utf-8")
-        draws = Draws(QUESTION_SEED)
-        asked = [question(draws, Story.KINDS[number % len(Story.KINDS)]) for number in range(QUESTIONS)]
-        (options.held_out / "questions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+        (options.held_out / "questions.jsonl").write_text(lines(questions(QUESTION_SEED, QUESTIONS)), encoding="utf-8")
+    if options.practice:
+        options.practice.write_text(lines(questions(PRACTICE_SEED, PRACTICE_QUESTIONS)), encoding="utf-8")
     if options.training:
-        draws, unseen = Draws(TRAINING_SEED), set(held_out_documents())
-        with options.training.open("w", encoding="utf-8") as file:
-            for number in range(options.stories):
-                told = document(draws, number < options.short)
-                if told not in unseen:
-                    file.write(told)
+        options.training.mkdir(parents=True, exist_ok=True)
+        unseen = {told[:OPENING] for told in held_out_documents()}
+        unseen |= {asked["query"][:OPENING] for asked in questions(QUESTION_SEED, QUESTIONS)}
+        for name, (tell, seed, count) in COURSES.items():
+            draws = Draws(seed)
+            with (options.training / f"{name}.txt").open("w", encoding="utf-8") as file:
+                for told in (tell(draws) for _ in range(count)):
+                    if told[:OPENING] not in unseen:
+                        file.write(f"{told}\n{SEPARATOR}\n")
 
 
 if __name__ == "__main__":

@@ -7,25 +7,22 @@ answer whatever the story asks later.
 
 FEWEST_WORDS, MOST_WORDS = 60, 200
 
-WOMEN = "Anna Bella Clara Dora Emma Flora Greta Hilda Ida Julia Lily Mia Nora Rosa Sara Vera".split()
-MEN = "Adam Ben Carl David Erik Felix George Hugo Ivan Jonas Leo Max Oscar Paul Robin Tom".split()
-TRADES = ("baker farmer teacher sailor painter miller doctor weaver gardener singer hunter carpenter cook tailor smith shepherd").split()
-COLOURS = "red blue green yellow white black grey brown purple golden".split()
-GARMENTS = "hat coat scarf apron cloak shirt cap jacket".split()
-OUTDOORS = "garden market forest meadow orchard harbour park field valley vineyard courtyard square".split()
-INDOORS = "kitchen barn mill library school cellar tower chapel hall attic workshop stable bakery inn".split()
-QUALITIES = "old new small big dusty pretty plain strange lovely heavy fine curious".split()
-NOUNS = ("ball book cup lamp key bell drum flute rope map bowl bucket blanket letter spoon candle box hammer mirror coin kite doll "
-         "clock pipe jug saw broom basket pillow whistle").split()
-FRUIT = "apple pear plum egg nut bun carrot onion".split()
+WOMEN = "Ann Bea Cleo Dora Eve Flo Ida Joan Kate Lily Mia Nora".split()
+MEN = "Adam Ben Carl Dan Erik Fred Gus Hugo Ivan Leo Max Tom".split()
+TRADES = "baker cook farmer hunter miller nurse sailor singer smith tailor".split()
+COLOURS = "red blue green white black grey brown pink".split()
+GARMENTS = "hat coat cap scarf shirt vest".split()
+OUTDOORS = "park field yard lane wood garden market".split()
+INDOORS = "barn mill shop inn hall attic school cellar kitchen".split()
+QUALITIES = "old new small big dusty plain heavy fine".split()
+NOUNS = "ball book cup lamp key bell drum flute rope map bowl box coin doll pipe saw jug kite spoon mirror".split()
+FRUIT = "apple pear plum egg nut bun".split()
 NUMBERS = "no one two three four five six seven".split()
-THIEVES = "crow magpie dog cat goat fox".split()
-SKIES = "cold warm bright grey windy quiet clear misty".split()
-HOURS = "morning afternoon evening day".split()
-SEASONS = "spring summer autumn winter".split()
-ENDINGS = ("That was the end of the day.", "Then the sun went down.", "In the evening they all went home.", "And so the day ended.",
-           "At last it was time to sleep.", "Nobody was in a hurry after that.", "Later they laughed about it.",
-           "Supper was waiting for everybody.", "The moon came up over the roofs.", "It had been a good day.")
+THIEVES = "crow dog cat goat fox".split()
+SKIES = "cold warm bright grey windy clear".split()
+HOURS = "morning day".split()
+ENDINGS = ("That was the end of the day.", "Then the sun went down.", "Then they all went home.", "It had been a good day.",
+           "Then it was time for bed.")
 
 
 class Person:
@@ -53,13 +50,14 @@ class Story:
 
     def __init__(self, draws, people, things):
         self.draws, self.told, self.subject, self.rained = draws, [], None, False
-        self.places = draws.some(INDOORS, 3) + draws.some(OUTDOORS, 2)
+        self.asked = set()  # what has been asked since something happened
+        self.places = draws.some(INDOORS, people // 2 + 1) + draws.some(OUTDOORS, (people + 1) // 2)
         women = draws.below(people + 1)
         names = draws.some(draws.some(WOMEN, women) + draws.some(MEN, people - women), people)
         garments = map(" ".join, zip(draws.some(COLOURS, people), draws.some(GARMENTS, people)))
         self.people = [Person(*facts, draws.one(self.places)) for facts in zip(names, draws.some(TRADES, people), garments)]
         self.names = names
-        self.things = [draws.one(QUALITIES) + " " + noun for noun in draws.some(NOUNS, things)]
+        self.things = draws.some(NOUNS, things)
         self.holder = {}  # thing: the person who carries it, or the place where it lies
         self.giver = {}  # thing: the person who handed it to its holder, or None
         self.introduce()
@@ -94,9 +92,7 @@ class Story:
 
     def introduce(self):
         draws = self.draws
-        sky, hour = draws.one(SKIES), draws.one(HOURS)
-        self.tell(None, f"it was {a(sky)} {hour} in {draws.one(SEASONS)}.", f"it was {a(sky)} {hour}.",
-                  f"one {sky} {hour}, this is what happened.")
+        self.tell(None, f"it was {a(draws.one(SKIES))} {draws.one(HOURS)}.")
         for person in self.people:
             name, trade, garment, place = person.name, person.trade, a(person.garment), person.place
             self.tell(person, f"{name} the {trade}, in {garment}, was in the {place}.",
@@ -107,11 +103,12 @@ class Story:
                 self.tell(person, f"{self.call(person)} had {counted(person.count, person.fruit)}.")
         for thing in self.things:
             self.move(thing, draws.one(self.people if draws.chance(0.5) else self.places))
+            seen = a(draws.one(QUALITIES) + " " + thing)
             if self.holder[thing] in self.people:
                 who = self.call(self.holder[thing])
-                self.tell(self.holder[thing], f"{who} had {a(thing)}.", f"{who} carried {a(thing)}.")
+                self.tell(self.holder[thing], f"{who} had {seen}.", f"{who} carried {seen}.")
             else:
-                self.tell(None, f"there was {a(thing)} in the {self.holder[thing]}.", f"{a(thing)} lay in the {self.holder[thing]}.")
+                self.tell(None, f"there was {seen} in the {self.holder[thing]}.", f"{seen} lay in the {self.holder[thing]}.")
 
     # What can happen. Each event tells what the world allows now and changes it, or tells nothing.
 
@@ -186,6 +183,7 @@ class Story:
     EVENTS = (go,) * 7 + (take,) * 6 + (give,) * 5 + (share,) * 3 + (put_down,) * 2 + (go_together, eat, lose, rain)
 
     def happen(self):
+        self.asked.clear()
         before = len(self.told)
         while len(self.told) == before:
             self.draws.one(self.EVENTS)(self, self.draws.one(self.people))
@@ -193,7 +191,11 @@ class Story:
     # What can be asked: (words before the answer, the answer, words after it, what the answer could be), or None.
 
     def pose(self, statements, asked, reply, about, answer, choices, after=""):
-        """A statement, or now and then the talk of two who stand together and are not the one it is about."""
+        """A statement, or now and then the talk of two who stand together and are not the one it is about; nothing twice
+        before something happens."""
+        if asked in self.asked:
+            return None
+        self.asked.add(asked)
         talks = [(one, other) for one in self.people for other in self.beside(one) if about not in (one, other)]
         if talks and self.draws.chance(0.4):
             one, other = self.draws.one(talks)
@@ -266,19 +268,17 @@ class Story:
     KINDS = (where_person, where_lying, where_carried, who_has, what_has, who_is, who_gave, how_many, why)
 
     def ask(self, kind):
-        """Asks and answers, but not in the same words twice."""
+        """Asks and answers, with the answer in braces."""
         posed = kind(self)
         if posed:
-            told = capital(f"{posed[0]} {posed[1]}{posed[2]}")
-            if told not in self.told:
-                self.tell(None, told)
+            self.tell(None, f"{posed[0]} {{{posed[1]}}}{posed[2]}")
 
 
-def tell_story(draws, short=False):
-    """A story with questions answered on the way and at its end; a short one is for a learner's first lessons."""
+def tell_story(draws):
+    """A story with questions answered on the way and at its end; answers stand in braces."""
     while True:
-        story = Story(draws, 2 + draws.below(1 if short else 3), 1 + draws.below(2) if short else 2 + draws.below(3))
-        length = story.words() + 10 + draws.below(30) if short else FEWEST_WORDS + draws.below(80)
+        story = Story(draws, 2 + draws.below(3), 2 + draws.below(3))
+        length = FEWEST_WORDS + draws.below(80)
         while story.words() < length:
             story.happen()
             if draws.chance(0.45):
@@ -288,3 +288,13 @@ def tell_story(draws, short=False):
         story.tell(None, *ENDINGS)
         if story.words() <= MOST_WORDS:
             return " ".join(story.told)
+
+
+def tell_lesson(draws, people, things, most_events, questions):
+    """A story that is over before the questions begin, and then has many."""
+    story = Story(draws, people, things)
+    for _ in range(1 + draws.below(most_events) if most_events else 0):
+        story.happen()
+    for _ in range(questions):
+        story.ask(draws.one(Story.KINDS))
+    return " ".join(story.told)

@@ -1,16 +1,18 @@
 # Trains the toy model: a tokenizer and a small Qwen2 on the stories of generate.py, then judges what was saved.
 # SPDX-License-Identifier: MIT
 """
-    train.py --training FILE --work FOLDER         learn, and save tokenizer.json, config.json and model.safetensors beside this file
-    train.py --judge                               perplexity, questions, and the K and V channels of the saved model
+    train.py --training FOLDER --practice FILE --work FOLDER    learn, and save tokenizer.json, config.json and model.safetensors here
+    train.py --judge                                            perplexity, questions, and the K and V channels of the saved model
 
-FOLDER keeps the tokens and a checkpoint; a run that was broken off goes on from it. One thread; README.md names the versions.
+The work FOLDER keeps the weights after every course; a run that was broken off goes on from the last. One thread; README.md names
+the versions.
 """
 
 import argparse
 import json
 import math
 import pathlib
+import typing
 import time
 
 import numpy as np
@@ -18,14 +20,37 @@ import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from story import Story
+from transformer import Decoder
+
 HERE = pathlib.Path(__file__).resolve().parent
 SEPARATOR = "<|endoftext|>"
 SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-VOCABULARY, CONTEXT, SEED = 1024, 1024, 1
+VOCABULARY, CONTEXT, THETA, SEED = 624, 1024, 10000.0, 1
 SHAPE = dict(hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2)
-# Rows and their length: short while the stories are short, then longer, and the whole context in the last steps.
-FIRST_ROWS, ROWS, LAST_ROWS, FIRST_TOKENS, LAST_STEPS = (16, 128), (8, 256), (4, 1024), 3_000_000, 0.1
-PEAK_RATE, WARM_UP, FALL, CHECKPOINT_EVERY = 1.5e-3, 150, 0.3, 200
+
+
+class Course(typing.NamedTuple):
+    lesson: str  # the file, in the folder of training text
+    steps: int
+    rows: int
+    length: int
+    weight: float  # of a token that follows from the story, where others count 1
+    matrix_rate: float  # Muon's, for the layers' matrices
+    rate: float  # AdamW's, for embeddings, biases and norms
+    warm_up: int
+    fall: float  # over which last part of the course the rates fall to nothing
+    first: int = 0  # the document to begin with
+
+
+COURSES = (
+    Course("echo", 300, 16, 128, 20, 0.02, 0.003, 100, 0),
+    Course("echo", 200, 16, 128, 20, 0.02, 0.003, 1, 0, 9000),
+    Course("first_pairs", 300, 16, 128, 10, 0.015, 0.002, 20, 0),
+    Course("first_stories", 1300, 16, 128, 10, 0.015, 0.002, 20, 0),
+    Course("stories", 1800, 8, 256, 5, 0.015, 0.002, 20, 0.6),
+    Course("last_stories", 90, 4, 1024, 2, 0.006, 0.0008, 10, 1),
+)
 
 
 def learn_tokenizer(stories):
@@ -46,70 +71,132 @@ def learn_tokenizer(stories):
     return tokenizer
 
 
-def prepare(training, work):
-    """The tokenizer, and the training text as token numbers, kept in the work folder for the next run."""
-    kept = work / "tokens.npy"
-    if not kept.exists():
-        stories = training.read_text(encoding="utf-8").split(SEPARATOR + "\n")[:-1]
-        tokenizer = learn_tokenizer(stories)
-        np.save(kept, np.concatenate([np.array(tokenizer.encode(story + SEPARATOR + "\n").ids, np.uint16) for story in stories]))
-    return Tokenizer.from_file(str(HERE / "tokenizer.json")), np.load(kept)
+def documents_of(training, lesson):
+    return (training / f"{lesson}.txt").read_text(encoding="utf-8").split(SEPARATOR + "\n")[:-1]
 
 
-def batch_of(tokens, beginnings, seen, rows, length):
-    """The next rows of the stream, read once from its start; every second row is moved on to where a story begins."""
-    starts = (seen + np.arange(rows) * length) % (len(tokens) - 2 * length)
-    starts[::2] = beginnings[np.searchsorted(beginnings, starts[::2])]
-    return torch.from_numpy(np.stack([tokens[start:start + length + 1] for start in starts]).astype(np.int64))
+def plain(document):
+    return document.replace("{", "").replace("}", "")
 
 
-def rate_at(step, steps):
-    """Warm-up, a plateau, and half a cosine down to nothing."""
-    falling = max(0.0, (step / steps - 1 + FALL) / FALL)
-    return PEAK_RATE * min(1.0, (step + 1) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * falling))
+def answer_spans(document):
+    """Where in the plain document the answers stand that are in braces."""
+    spans, at = [], 0
+    for number, piece in enumerate(document.split("{")):
+        answer, brace, rest = piece.partition("}")
+        if number:
+            spans.append((at, at + len(answer)))
+        at += len(answer) + len(rest)
+    return spans
 
 
-def new_model(vocabulary):
+def prepare(training, lesson, tokenizer):
+    """The lesson as token numbers, which of them belong to an answer, and where its documents begin."""
+    tokens, answers, beginnings, count = [], [], [], 0
+    for document in documents_of(training, lesson):
+        encoded = tokenizer.encode(plain(document) + SEPARATOR + "\n")
+        answer, spans, number = np.zeros(len(encoded.ids), bool), answer_spans(document), 0
+        for token, (start, end) in enumerate(encoded.offsets):
+            while number < len(spans) and spans[number][1] <= start:
+                number += 1
+            answer[token] = number < len(spans) and end > spans[number][0]
+        beginnings.append(count)
+        count += len(encoded.ids)
+        tokens.append(np.array(encoded.ids, np.uint16))
+        answers.append(answer)
+    return np.concatenate(tokens), np.concatenate(answers), np.array(beginnings)
+
+
+def rows_of(beginnings, total, course):
+    """For every step where its rows start: each with a document, the next with the one that the last was cut off in."""
+    at = course.first
+    while True:
+        starts = []
+        for _ in range(course.rows):
+            starts.append(beginnings[at])
+            end = beginnings[at] + course.length + 1
+            at = max(np.searchsorted(beginnings, end, "right") - 1, at + 1)
+            if beginnings[at] + course.length + 1 >= total - course.length:
+                at = 0
+        yield np.array(starts)[:, None] + np.arange(course.length + 1)
+
+
+def rate_at(step, course):
+    falling = min(1.0, (1 - step / course.steps) / course.fall) if course.fall else 1.0
+    return min(1.0, (step + 1) / course.warm_up) * falling
+
+
+@torch.no_grad()
+def practised(model, tokenizer, practice):
+    """Shares of the practice questions that are answered right: all, and by kind. The first token of a choice decides."""
+    right = []
+    for question in practice:
+        prefix = tokenizer.encode(question["query"]).ids
+        firsts = [tokenizer.encode(question["query"] + " " + choice).ids[len(prefix)] for choice in question["choices"]]
+        right.append(model(torch.tensor([prefix]))[0, -1, firsts].argmax().item() == question["gold"])
+    return np.mean(right), [np.mean(right[number::len(Story.KINDS)]) for number in range(len(Story.KINDS))]
+
+
+def loss_of(model, ids, weights):
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(ids[:, :-1], torch.bfloat16)
+    losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten(), reduction="none")
+    return (losses * weights[:, 1:].flatten()).sum() / weights[:, 1:].sum()
+
+
+def learn(training, practice, work):
+    tokenizer = learn_tokenizer([plain(document) for document in documents_of(training, COURSES[-1].lesson)])
     torch.manual_seed(SEED)
-    return Qwen2ForCausalLM(Qwen2Config(
-        vocab_size=vocabulary, max_position_embeddings=CONTEXT, rope_theta=10000.0, tie_word_embeddings=True, initializer_range=0.06,
-        bos_token_id=vocabulary - 1, eos_token_id=vocabulary - 1, **SHAPE))
+    config = Qwen2Config(vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=CONTEXT, rope_theta=THETA,
+                         tie_word_embeddings=True, bos_token_id=VOCABULARY - 1, eos_token_id=VOCABULARY - 1, **SHAPE)
+    model = Decoder(config, THETA)
+    matrices = [weight for name, weight in model.named_parameters() if weight.dim() == 2 and "embed" not in name]
+    others = [weight for name, weight in model.named_parameters() if weight.dim() < 2 or "embed" in name]
+    optimizers = [torch.optim.Muon(matrices, momentum=0.95, nesterov=True, weight_decay=0.0),
+                  torch.optim.AdamW(others, betas=(0.9, 0.99), weight_decay=0.0, fused=True)]
+    compiled, seen = torch.compile(loss_of, dynamic=False), 0
+    for number, course in enumerate(COURSES):
+        kept = work / f"course{number}.pt"
+        if kept.exists():
+            state = torch.load(kept)
+            model.load_state_dict(state["model"])
+            for optimizer, held in zip(optimizers, state["optimizers"]):
+                optimizer.load_state_dict(held)
+            seen = state["seen"]
+            continue
+        tokens, answers, beginnings = prepare(training, course.lesson, tokenizer)
+        clock, rows, losses = time.process_time(), rows_of(beginnings, len(tokens), course), []
+        for step in range(course.steps):
+            places = next(rows)
+            weights = torch.from_numpy(np.where(answers[places], course.weight, 1.0).astype(np.float32))
+            for optimizer, peak in zip(optimizers, (course.matrix_rate, course.rate)):
+                for group in optimizer.param_groups:
+                    group["lr"] = peak * rate_at(step, course)
+            loss = compiled(model, torch.from_numpy(tokens[places].astype(np.int64)), weights)
+            loss.backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+            seen += course.rows * course.length
+            losses.append(loss.item())
+        spent = time.process_time() - clock
+        share, kinds = practised(model, tokenizer, practice)
+        print(f"{course.lesson}: {course.steps} steps, {seen} tokens so far, {spent:.0f} s of processor, weighted loss of the last 100 "
+              f"steps {np.mean(losses[-100:]):.4f}, practice {100 * share:.1f} % right, by kind "
+              + " ".join(f"{kind.__name__} {100 * right:.0f}" for kind, right in zip(Story.KINDS, kinds)), flush=True)
+        torch.save(dict(model=model.state_dict(), optimizers=[optimizer.state_dict() for optimizer in optimizers], seen=seen), kept)
+    save(config, model.state_dict())
 
 
-def learn(vocabulary, tokens, beginnings, work, steps):
-    model = new_model(vocabulary)
-    plain = [weight for weight in model.parameters() if weight.dim() < 2]
-    decayed = [weight for weight in model.parameters() if weight.dim() >= 2]
-    optimizer = torch.optim.AdamW([dict(params=decayed, weight_decay=0.1), dict(params=plain, weight_decay=0.0)], lr=PEAK_RATE,
-                                  betas=(0.9, 0.99), fused=True)
-    checkpoint, first, seen, spent = work / "checkpoint.pt", 0, 0, 0.0
-    if checkpoint.exists():
-        kept = torch.load(checkpoint)
-        model.load_state_dict(kept["model"])
-        optimizer.load_state_dict(kept["optimizer"])
-        first, seen, spent = kept["step"], kept["seen"], kept["spent"]
-    clock, losses = time.process_time() - spent, []
-    for step in range(first, steps):
-        shape = LAST_ROWS if step >= (1 - LAST_STEPS) * steps else ROWS if seen >= FIRST_TOKENS else FIRST_ROWS
-        batch = batch_of(tokens, beginnings, seen, *shape)
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, steps)
-        logits = model(input_ids=batch[:, :-1], use_cache=False).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        seen += batch[:, 1:].numel()
-        losses.append(loss.item())
-        if (step + 1) % CHECKPOINT_EVERY == 0 or step + 1 == steps:
-            spent = time.process_time() - clock
-            torch.save(dict(model=model.state_dict(), optimizer=optimizer.state_dict(), step=step + 1, seen=seen, spent=spent),
-                       checkpoint.with_suffix(".part"))
-            checkpoint.with_suffix(".part").replace(checkpoint)
-            print(f"step {step + 1} of {steps}, {seen} tokens, loss {np.mean(losses):.4f}, {spent:.0f} s of processor", flush=True)
-            losses = []
-    return model
+def save(config, weights):
+    """As transformers writes a Qwen2, in bf16."""
+    model = Qwen2ForCausalLM(config)
+    missing = model.load_state_dict(weights, strict=False)
+    if missing.unexpected_keys or set(missing.missing_keys) - {"lm_head.weight"}:
+        raise SystemExit(f"the weights do not fit Qwen2: {missing}")
+    model.tie_weights()
+    model.to(torch.bfloat16).save_pretrained(HERE)
+    (HERE / "generation_config.json").unlink(missing_ok=True)
 
 
 def perplexity(model, ids):
@@ -156,7 +243,6 @@ def describe_channels(model, ids):
 @torch.no_grad()
 def judge():
     """The saved files, as anybody would load them: bf16 weights widened to float32."""
-    from story import Story
     model = Qwen2ForCausalLM.from_pretrained(HERE, dtype=torch.float32).eval()
     tokenizer = Tokenizer.from_file(str(HERE / "tokenizer.json"))
     ids = tokenizer.encode((HERE / "text.txt").read_text(encoding="utf-8")).ids
@@ -174,20 +260,18 @@ def judge():
 
 def main():
     parser = argparse.ArgumentParser(description="Trains and judges the toy model.")
-    parser.add_argument("--training", type=pathlib.Path, metavar="FILE", help="text written by generate.py --training")
-    parser.add_argument("--work", type=pathlib.Path, metavar="FOLDER", help="where tokens and checkpoint are kept")
-    parser.add_argument("--steps", type=int, default=3700, help="optimizer steps (%(default)s)")
+    parser.add_argument("--training", type=pathlib.Path, metavar="FOLDER", help="text written by generate.py --training")
+    parser.add_argument("--practice", type=pathlib.Path, metavar="FILE", help="questions written by generate.py --practice")
+    parser.add_argument("--work", type=pathlib.Path, metavar="FOLDER", help="where the weights are kept after every course")
     parser.add_argument("--judge", action="store_true", help="judge the files that are saved")
     options = parser.parse_args()
+    if options.training and not (options.practice and options.work):
+        parser.error("--training needs --practice and --work")
     torch.set_num_threads(1)
     if options.training:
         options.work.mkdir(parents=True, exist_ok=True)
-        tokenizer, tokens = prepare(options.training, options.work)
-        # A story begins two tokens after a separator: a line break stands between.
-        beginnings = np.flatnonzero(tokens == tokenizer.token_to_id(SEPARATOR))[:-1] + 2
-        model = learn(tokenizer.get_vocab_size(), tokens, beginnings, options.work, options.steps)
-        model.to(torch.bfloat16).save_pretrained(HERE)
-        (HERE / "generation_config.json").unlink(missing_ok=True)
+        practice = [json.loads(line) for line in options.practice.read_text(encoding="utf-8").splitlines()]
+        learn(options.training, practice, options.work)
     if options.judge:
         judge()
 
