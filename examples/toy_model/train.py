@@ -216,7 +216,7 @@ def chosen(model, tokenizer, question):
     for choice in question["choices"]:
         ids = tokenizer.encode(question["query"] + " " + choice).ids
         logs = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
-        scores.append(sum(logs[at - 1, ids[at]].item() for at in range(prefix, len(ids))))
+        scores.append(sum(logs[at - 1, ids[at]].item() for at in range(prefix, len(ids))) / len(choice.encode()))
     return scores.index(max(scores))
 
 
