@@ -2,8 +2,23 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+// NVRTC has no standard headers; the toolkit's own stand in for the little that floors 1 to 3 need.
+#if defined(__CUDACC_RTC__)
+#include <cuda/std/cstddef>
+#include <cuda/std/cstdint>
+#include <cuda/std/limits>
+#include <cuda/std/type_traits>
+namespace octet {
+inline namespace v0 {
+namespace std = ::cuda::std;
+}
+}  // namespace octet
+#else
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
+#endif
 
 #if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
 #error "Octet needs C++17 or later"
@@ -64,6 +79,13 @@
 #define OCTET_HAS_AVX512FP16 (OCTET_X86_64 && __clang_major__ >= 14)
 #else
 #define OCTET_HAS_AVX512FP16 (OCTET_X86_64 && __GNUC__ >= 12)
+#endif
+
+// Device code for a GPU that converts E4M3 and E5M2 in hardware: sm_89 and later.
+#if defined(__CUDA_ARCH__)
+#define OCTET_HAS_FP8_INSTRUCTIONS (__CUDA_ARCH__ >= 890)
+#else
+#define OCTET_HAS_FP8_INSTRUCTIONS 0
 #endif
 
 // The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14

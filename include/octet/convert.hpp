@@ -2,14 +2,46 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <limits>
-
 #include "exact.hpp"
+#include "ptx.hpp"
 
 namespace octet {
 inline namespace v0 {
 
 namespace detail {
+
+// The layout of a float; 0 of a number without one (an integer, long double).
+template <class T, class = void>
+inline constexpr int exponent_bits_of = 0;
+template <class T>
+inline constexpr int exponent_bits_of<T, std::void_t<decltype(float_traits<T>::exponent_bits)>> =
+    float_traits<T>::exponent_bits;
+template <class T>
+inline constexpr bool is_half = exponent_bits_of<T> == 5;
+
+// -- In hardware -----------------------------------------------------------------------------------------------------
+
+// Device code with instructions for these two formats. They do what encode does when it rounds to nearest even and
+// saturates, NaN included, and what decode does, so which road a value took cannot be seen.
+template <class F>
+inline constexpr bool has_instructions = OCTET_HAS_FP8_INSTRUCTIONS &&
+                                         (std::is_same_v<F, e4m3> || std::is_same_v<F, e5m2>);
+
+#if OCTET_HAS_FP8_INSTRUCTIONS
+template <class F, class T>
+__device__ __forceinline__ F encode_by_instruction(T x) {
+  using S = float_traits<T>;
+  if constexpr (is_half<T>)
+    return F::from_bits(static_cast<std::uint8_t>(ptx::encode_halves<F::exponent_bits>(S::to_bits(x))));
+  else
+    return F::from_bits(static_cast<std::uint8_t>(
+        ptx::encode_floats<F::exponent_bits>(bit_cast<float>(exact::widen_bits<float, T>(S::to_bits(x))), 0)));
+}
+template <class F>
+__device__ __forceinline__ std::uint16_t decode_to_half_by_instruction(F q) {
+  return static_cast<std::uint16_t>(ptx::decode_to_halves<F::exponent_bits>(q.bits()));
+}
+#endif
 
 // -- To fp8 ---------------------------------------------------------------------------------------------------------
 
@@ -67,7 +99,7 @@ OCTET_INLINE constexpr F encode_bits(exact::bits_of<Source> bits, overflow o, Di
 }
 
 // A double whose origin a compiler does not know: under the most aggressive flags (long double)(double)x is x to it.
-OCTET_HOST_INLINE double opaque(double x) {
+OCTET_INLINE double opaque(double x) {
   const volatile double stored = x;
   return stored;
 }
@@ -134,6 +166,11 @@ OCTET_INLINE constexpr F encode_number(T x, overflow o, Direction direction) {
 template <class F>
 OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
   using S = float_traits<float>;
+#if OCTET_HAS_FP8_INSTRUCTIONS
+  if constexpr (has_instructions<F>)
+    if (!__builtin_is_constant_evaluated())
+      return bit_cast<std::uint32_t>(ptx::widen_half(decode_to_half_by_instruction(q)));
+#endif
   const std::uint32_t code = q.magnitude();
   if constexpr (F::special_codes == encoding::exponent) {
     constexpr std::uint32_t least = 0x00400000;  // 2^-127, subnormal
@@ -151,6 +188,21 @@ OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
              bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(code)) * bit_cast<float>(spacing));
     return sign | ((code << (S::mantissa_bits - F::mantissa_bits)) + rebias);
   }
+}
+
+// The value that a float's bits have, as a T that is a float too: exact, but a 16-bit T rounds to nearest even what it
+// cannot hold. `bits` are those of a code's value, so a type with the exponents of float holds it with the mantissa bits
+// it has.
+template <class T>
+OCTET_INLINE constexpr T from_value_bits(std::uint32_t bits) {
+  using S = float_traits<float>;
+  if constexpr (exponent_bits_of<T> == S::exponent_bits)
+    return float_traits<T>::from_bits(
+        static_cast<typename float_traits<T>::bits_type>(bits >> (S::mantissa_bits - float_traits<T>::mantissa_bits)));
+  else if constexpr (std::is_floating_point_v<T> && sizeof(T) >= sizeof(double))
+    return static_cast<T>(bit_cast<double>(exact::widen_bits<double, float>(bits)));
+  else
+    return float_traits<T>::from_bits(exact::narrow_bits<T>(exact::widen_bits<double, float>(bits)));
 }
 
 // The bits of the least positive float that overflows when rounded to nearest even. Half a unit above the largest value
@@ -201,6 +253,11 @@ OCTET_INLINE constexpr Integer decode_integer(F q) {
 // 754-2019 4.3, 7.4.
 template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_number_v<T>, int> = 0>
 OCTET_INLINE constexpr F encode(T x, overflow o = overflow::saturate, rounding r = F::default_rounding) {
+#if OCTET_HAS_FP8_INSTRUCTIONS
+  if constexpr (detail::has_instructions<F> && is_float_v<T> && sizeof(T) <= sizeof(float))
+    if (!__builtin_is_constant_evaluated() && o == overflow::saturate && r == rounding::nearest_even)
+      return detail::encode_by_instruction<F>(x);
+#endif
   return detail::encode_number<F>(x, o, r);
 }
 
@@ -223,13 +280,12 @@ OCTET_INLINE constexpr T decode(F q) {
   if constexpr (std::is_integral_v<T>) {
     return detail::decode_integer<T>(q);
   } else {
-    const std::uint32_t bits = detail::decode_bits(q);
-    if constexpr (std::is_same_v<T, float>)
-      return bit_cast<float>(bits);
-    else if constexpr (std::is_floating_point_v<T> && sizeof(T) >= sizeof(double))
-      return static_cast<T>(bit_cast<double>(exact::widen_bits<double, float>(bits)));
-    else
-      return float_traits<T>::from_bits(exact::narrow_bits<T>(exact::widen_bits<double, float>(bits)));
+#if OCTET_HAS_FP8_INSTRUCTIONS
+    if constexpr (detail::has_instructions<F> && detail::is_half<T>)
+      if (!__builtin_is_constant_evaluated())
+        return float_traits<T>::from_bits(detail::decode_to_half_by_instruction(q));
+#endif
+    return detail::from_value_bits<T>(detail::decode_bits(q));
   }
 }
 

@@ -22,18 +22,19 @@ OCTET_INLINE constexpr bits_of<Wide> widen_bits(bits_of<Narrow> narrow) {
   using N = float_traits<Narrow>;
   using U = bits_of<Wide>;
   constexpr int shift = W::mantissa_bits - N::mantissa_bits;
-  constexpr U rebias = static_cast<U>(W::bias - N::bias) << W::mantissa_bits;
-  [[maybe_unused]] constexpr U least_normal = U{1} << N::mantissa_bits;
-  const U sign = static_cast<U>(narrow & N::sign_mask) << (8 * (sizeof(Wide) - sizeof(Narrow)));
-  const U a = narrow & static_cast<U>(N::sign_mask - 1);
-  const U special = (a << shift) | W::infinity;
-  U finite = (a << shift) + rebias;
-  if constexpr (rebias != 0) {
+  if constexpr (W::exponent_bits == N::exponent_bits) {
+    return static_cast<U>(narrow) << shift;
+  } else {
+    constexpr U rebias = static_cast<U>(W::bias - N::bias) << W::mantissa_bits;
+    constexpr U least_normal = U{1} << N::mantissa_bits;
     constexpr U unit = static_cast<U>(1 - N::bias - N::mantissa_bits + W::bias) << W::mantissa_bits;
+    const U sign = static_cast<U>(narrow & N::sign_mask) << (8 * (sizeof(Wide) - sizeof(Narrow)));
+    const U a = narrow & static_cast<U>(N::sign_mask - 1);
+    const U special = (a << shift) | W::infinity;
     const U subnormal = W::to_bits(static_cast<Wide>(static_cast<std::int32_t>(a)) * W::from_bits(unit));
-    finite = a < least_normal ? subnormal : finite;
+    const U finite = a < least_normal ? subnormal : (a << shift) + rebias;
+    return sign | (a < N::infinity ? finite : special);
   }
-  return sign | (a < N::infinity ? finite : special);
 }
 
 OCTET_INLINE constexpr double widen(float x) {

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <type_traits>
-
 #include "config.hpp"
 
 namespace octet {
