@@ -1,0 +1,62 @@
+// What one thread of a kernel does, as host code too: so many values from memory, their codes, and back.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "convert.cuh"
+
+namespace octet {
+inline namespace v0 {
+namespace cuda {
+namespace detail {
+
+// N values from memory and to it; of the last pack only those that are there. In device code a whole pack goes in
+// accesses of up to 16 bytes; `p` is a multiple of its alignment. there: how many, 1 or more.
+template <int N, class T>
+OCTET_INLINE pack<T, N> load(const T* p, std::size_t there) {
+  pack<T, N> values{};
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof values % 16 == 0)
+    if (there >= N) {
+      for (unsigned i = 0; i < sizeof values / 16; ++i) {
+        const uint4 words = reinterpret_cast<const uint4*>(p)[i];
+        memcpy(reinterpret_cast<char*>(&values) + 16 * i, &words, 16);
+      }
+      return values;
+    }
+#endif
+  for (int i = 0; i < N; ++i)
+    if (static_cast<std::size_t>(i) < there) values.value[i] = p[i];
+  return values;
+}
+template <class T, int N>
+OCTET_INLINE void store(T* p, const pack<T, N>& values, std::size_t there) {
+#if defined(__CUDA_ARCH__)
+  if (there >= N) {
+    *reinterpret_cast<pack<T, N>*>(p) = values;
+    return;
+  }
+#endif
+  for (int i = 0; i < N; ++i)
+    if (static_cast<std::size_t>(i) < there) p[i] = values.value[i];
+}
+
+// What one thread does: values N * slice to N * slice + N - 1 of n, as far as they are there.
+template <int N, class F, class T>
+OCTET_INLINE void encode_slice(const T* x, F* codes, std::size_t n, std::size_t slice, overflow o) {
+  const std::size_t first = slice * N;
+  if (first >= n) return;
+  if constexpr (N == 1)
+    codes[first] = octet::encode<F>(x[first], o);
+  else
+    store(codes + first, cuda::encode<F>(load<N>(x + first, n - first)), n - first);
+}
+template <int N, class F, class T>
+OCTET_INLINE void decode_slice(const F* codes, T* x, std::size_t n, std::size_t slice) {
+  const std::size_t first = slice * N;
+  if (first < n) store(x + first, cuda::decode<T>(load<N>(codes + first, n - first)), n - first);
+}
+
+}  // namespace detail
+}  // namespace cuda
+}  // namespace v0
+}  // namespace octet
