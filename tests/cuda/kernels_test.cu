@@ -8,7 +8,7 @@
 namespace {
 
 using octet::overflow;
-namespace cuda = octet::cuda;
+namespace gpu = octet::cuda;
 
 template <class T>
 std::vector<T> some_values(std::size_t n) {
@@ -32,8 +32,8 @@ bool round_trip(std::size_t n, std::size_t in, std::size_t out, overflow o) {
   const std::vector<T> x = some_values<T>(in + n + 20);
   device::buffer<T> from(x), back(std::vector<T>(in + n + 20, T(0.0f)));
   device::buffer<F> codes(std::vector<F>(out + n + 20, F::from_bits(0x2A)));
-  if (cuda::encode(from.data() + in, codes.data() + out, n, nullptr, o) != cudaSuccess) return false;
-  if (cuda::decode(codes.data() + out, back.data() + in, n) != cudaSuccess) return false;
+  if (gpu::encode(from.data() + in, codes.data() + out, n, nullptr, o) != cudaSuccess) return false;
+  if (gpu::decode(codes.data() + out, back.data() + in, n) != cudaSuccess) return false;
   std::vector<F> expected_codes(out + n + 20, F::from_bits(0x2A));
   std::vector<T> expected(in + n + 20, T(0.0f));
   for (std::size_t i = 0; i < n; ++i) {
@@ -68,13 +68,13 @@ TEST_CASE("What cannot be done is refused, and nothing is written") {
   device::buffer<float> x(some_values<float>(64));
   device::buffer<octet::e4m3> codes(std::vector<octet::e4m3>(64, octet::e4m3::from_bits(0x11)));
   const float* const nothing = nullptr;
-  CHECK(cuda::encode(nothing, codes.data(), 0) == cudaSuccess);
-  CHECK(cuda::encode(nothing, codes.data(), 64) == cudaErrorInvalidValue);
-  CHECK(cuda::encode(x.data(), static_cast<octet::e4m3*>(nullptr), 64) == cudaErrorInvalidValue);
+  CHECK(gpu::encode(nothing, codes.data(), 0) == cudaSuccess);
+  CHECK(gpu::encode(nothing, codes.data(), 64) == cudaErrorInvalidValue);
+  CHECK(gpu::encode(x.data(), static_cast<octet::e4m3*>(nullptr), 64) == cudaErrorInvalidValue);
   const auto* const odd = reinterpret_cast<const float*>(reinterpret_cast<const char*>(x.data()) + 2);
-  CHECK(cuda::encode(odd, codes.data(), 8) == cudaErrorMisalignedAddress);
-  CHECK(cuda::encode(x.data(), reinterpret_cast<octet::e4m3*>(x.data()) + 4, 16) == cudaErrorInvalidValue);
-  CHECK(cuda::decode(codes.data(), reinterpret_cast<float*>(codes.data()), 4) == cudaErrorInvalidValue);
+  CHECK(gpu::encode(odd, codes.data(), 8) == cudaErrorMisalignedAddress);
+  CHECK(gpu::encode(x.data(), reinterpret_cast<octet::e4m3*>(x.data()) + 4, 16) == cudaErrorInvalidValue);
+  CHECK(gpu::decode(codes.data(), reinterpret_cast<float*>(codes.data()), 4) == cudaErrorInvalidValue);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   for (const octet::e4m3 code : codes.values()) CHECK(code.bits() == 0x11);
 }
@@ -85,7 +85,7 @@ TEST_CASE("A launcher can be captured in a graph, and replayed") {
   cudaStream_t stream;
   REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
-  CHECK(cuda::encode(x.data(), codes.data(), 1000, stream) == cudaSuccess);
+  CHECK(gpu::encode(x.data(), codes.data(), 1000, stream) == cudaSuccess);
   cudaGraph_t graph;
   REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
   cudaGraphExec_t ready;

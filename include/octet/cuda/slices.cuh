@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "../scale.hpp"
 #include "convert.cuh"
 
 namespace octet {
@@ -54,6 +55,43 @@ template <int N, class F, class T>
 OCTET_INLINE void decode_slice(const F* codes, T* x, std::size_t n, std::size_t slice) {
   const std::size_t first = slice * N;
   if (first < n) store(x + first, cuda::decode<T>(load<N>(codes + first, n - first)), n - first);
+}
+
+// -- Scaled values ---------------------------------------------------------------------------------------------------
+
+// The float that x is encoded as: x / descale or x * multiplier, rounded once, whatever -use_fast_math makes of `/`.
+// (On the host a quotient below 2^-126 may be a unit off, where every code is 0.)
+template <class T>
+OCTET_INLINE float scaled(T x, const group_scale& s) {
+  const float wide = octet::detail::to_source(x);
+#if defined(__CUDA_ARCH__)
+  return s.divides ? ptx::divide(wide, s.stored.value()) : ptx::multiply(wide, s.multiplier.value());
+#else
+  return s.divides ? exact::quotient(wide, s.stored.value()) : exact::product(wide, s.multiplier.value());
+#endif
+}
+template <class F, class T, int N>
+OCTET_INLINE pack<F, N> quantize(const pack<T, N>& x, const group_scale& s) {
+  pack<float, N> y;
+  for (int i = 0; i < N; ++i) y.value[i] = scaled(x.value[i], s);
+  return cuda::encode<F>(y);
+}
+template <int N, class F, class T>
+OCTET_INLINE void quantize_slice(const T* x, F* codes, std::size_t n, std::size_t slice, const group_scale& s) {
+  const std::size_t first = slice * N;
+  if (first < n) store(codes + first, detail::quantize<F>(load<N>(x + first, n - first), s), n - first);
+}
+
+// The bits of the largest finite magnitude of a pack, as a float's: magnitudes are in the order of their bits.
+template <class T, int N>
+OCTET_INLINE std::uint32_t finite_amax_bits(const pack<T, N>& x) {
+  using S = float_traits<float>;
+  std::uint32_t largest = 0;
+  for (int i = 0; i < N; ++i) {
+    const std::uint32_t magnitude = S::to_bits(octet::detail::to_source(x.value[i])) & (S::sign_mask - 1);
+    if (magnitude < S::infinity && magnitude > largest) largest = magnitude;
+  }
+  return largest;
 }
 
 }  // namespace detail
