@@ -83,7 +83,7 @@ std::string change(const kv_costs& costs, const std::string& from, const std::st
   const kv_cost &a = costs.at(from), &b = costs.at(to);
   const char* const words = is_less(b, a)   ? "cuts %.1f to %.1f"
                             : is_less(a, b) ? "raises %.1f to %.1f"
-                                            : "%.1f to %.1f, by luck";
+                                            : "not clearly, %.1f to %.1f";
   return text(words, a.error, b.error);
 }
 

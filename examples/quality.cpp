@@ -106,7 +106,7 @@ void print_results(const std::vector<result>& results) {
   std::printf("\n%s", lab::legend);
 }
 
-// The rows that are there already, which must be of the same run. Those without the luck that is asked for are left out.
+// The rows that are there already, which must be of the same run.
 std::vector<result> earlier_results(const request& r, const std::string& run) {
   constexpr std::size_t longest = std::size_t{1} << 24;
   std::vector<result> results = lab::read_results(r.csv, lab::read_whole(r.csv, longest, "file of results"));
@@ -120,8 +120,6 @@ std::vector<result> earlier_results(const request& r, const std::string& run) {
                     " is of another run: of another model, text, questions or calibration, or of "
                     "other numbers of them");
   }
-  const auto lacks_luck = [&](const result& row) { return runs_of(r, row.recipe) > 1 && std::isnan(row.luck_least); };
-  results.erase(std::remove_if(results.begin(), results.end(), lacks_luck), results.end());
   return results;
 }
 
@@ -131,11 +129,15 @@ void answer(const request& r) {
 
   const std::string run = r.csv.empty() ? "" : lab::run_digest(r);
   std::vector<result> results;
+  if (r.resume)
+    for (const std::string& path : lab::files_of(r))
+      if (std::filesystem::is_fifo(path)) throw lab::usage_error(path + ": is a pipe; --resume needs files");
   if (r.resume && std::filesystem::exists(r.csv)) results = earlier_results(r, run);
   std::vector<recipe> left;
   for (const recipe& wanted : recipes) {
     bool there = false;
-    for (const result& known : results) there = there || known.recipe == wanted.name;
+    for (const result& known : results)
+      there = there || (known.recipe == wanted.name && (runs_of(r, wanted.name) == 1 || !std::isnan(known.luck_least)));
     if (!there) left.push_back(wanted);
   }
   std::string failed;
@@ -147,8 +149,11 @@ void answer(const request& r) {
     for (const recipe& of : left) work += runs_of(r, of.name) * sweep.text_work() + sweep.question_work();
     lab::progress shown(work);
     const auto keep = [&](const result& row) {
-      results.push_back(row);
-      results.back().run = run;
+      const auto same = [&](const result& known) { return known.recipe == row.recipe; };
+      const auto place = std::find_if(results.begin(), results.end(), same);
+      result& kept = place != results.end() ? *place : results.emplace_back();
+      kept = row;
+      kept.run = run;
       if (!r.csv.empty()) lab::write_whole(r.csv, lab::to_csv(results));
     };
     const result baseline = sweep.run_baseline(shown);
@@ -203,8 +208,8 @@ int main(int argc, char** argv) {
     path->check(lab::not_empty);
   for (auto* const path : {model, text, questions, calibration, tokenizer, csv, plot, channels})
     path->type_name("PATH");
-  for (auto* const number : {first, tokens, context, threads}) number->type_name("N")->check(lab::at_least_one);
-  threads->check(CLI::Range(1, 1024));
+  for (auto* const number : {first, tokens, context}) number->type_name("N")->check(lab::at_least_one);
+  threads->type_name("N")->check(CLI::Range(1, 1024));
   first->needs(questions);
   model->needs(text);
   app.footer(

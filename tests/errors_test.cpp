@@ -45,8 +45,10 @@ TEST_CASE("A range of rows ends within the matrix") {
   const octet::matrix_view m(x, 3, 4);
   CHECK(m.row_range(1, 2).data == x + 4);
   CHECK(m.row_range(3, 0).rows == 0);
-  CHECK_THROWS_WITH(m.row_range(2, 2), "octet::row_range: its end 4 is beyond the rows 3");
-  CHECK_THROWS_WITH(m.row_range(1, static_cast<std::size_t>(-1)), "octet::row_range: its end 0 is beyond the rows 3");
+  CHECK_THROWS_WITH(m.row_range(4, 0), "octet::row_range: its first row 4 is beyond the rows 3");
+  CHECK_THROWS_WITH(m.row_range(2, 2), "octet::row_range: its rows 2 are more than there are left: 1");
+  CHECK_THROWS_WITH(m.row_range(1, static_cast<std::size_t>(-1)),
+                    "octet::row_range: its rows 18446744073709551615 are more than there are left: 2");
   const auto q = octet::quantize<octet::e4m3>(m, octet::per_token{});
-  CHECK_THROWS_WITH(q.view().row_range(2, 2), "octet::row_range: its end 4 is beyond the rows 3");
+  CHECK_THROWS_WITH(q.view().row_range(2, 2), "octet::row_range: its rows 2 are more than there are left: 1");
 }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// NVRTC has no standard headers; the toolkit's own stand in for the little that floors 1 to 3 need.
+// NVRTC has no standard headers; the toolkit's own stand in for the little that floors 1 to 3 need. (So there is a name
+// octet::std there, and `using namespace octet` makes `std` ambiguous.)
 #if defined(__CUDACC_RTC__)
 #include <cuda/std/cstddef>
 #include <cuda/std/cstdint>
@@ -81,9 +82,11 @@ namespace std = ::cuda::std;
 #define OCTET_HAS_AVX512FP16 (OCTET_X86_64 && __GNUC__ >= 12)
 #endif
 
-// Device code for a GPU that converts E4M3 and E5M2 in hardware: sm_89 and later.
+// Device code for a GPU that converts E4M3 and E5M2 in hardware: sm_90 and later, and sm_89, for which CUDA 12.1 was the
+// first to know it.
 #if defined(__CUDA_ARCH__)
-#define OCTET_HAS_FP8_INSTRUCTIONS (__CUDA_ARCH__ >= 890)
+#define OCTET_HAS_FP8_INSTRUCTIONS \
+  (__CUDA_ARCH__ >= 900 || (__CUDA_ARCH__ >= 890 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201))
 #else
 #define OCTET_HAS_FP8_INSTRUCTIONS 0
 #endif

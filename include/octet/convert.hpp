@@ -21,25 +21,19 @@ inline constexpr bool is_half = exponent_bits_of<T> == 5;
 
 // -- In hardware -----------------------------------------------------------------------------------------------------
 
-// Device code with instructions for these two formats. They do what encode does when it rounds to nearest even and
-// saturates, NaN included, and what decode does, so which road a value took cannot be seen.
+// Conversions that device code has instructions for: of these two formats, from float and the 16-bit floats. They do what
+// encode does when it rounds to nearest even and saturates, and what decode does. (PTX does not fix the sign of a NaN's
+// code; cuda_fp8.h takes what the instruction gives, and so does this.)
 template <class F>
-inline constexpr bool has_instructions = OCTET_HAS_FP8_INSTRUCTIONS &&
-                                         (std::is_same_v<F, e4m3> || std::is_same_v<F, e5m2>);
+inline constexpr bool has_instructions = std::is_same_v<F, e4m3> || std::is_same_v<F, e5m2>;
+template <class F, class T>
+inline constexpr bool has_instructions_from = has_instructions<F>&& is_float_v<T> && sizeof(T) <= sizeof(float);
 
 #if OCTET_HAS_FP8_INSTRUCTIONS
-template <class F, class T>
-__device__ __forceinline__ F encode_by_instruction(T x) {
-  using S = float_traits<T>;
-  if constexpr (is_half<T>)
-    return F::from_bits(static_cast<std::uint8_t>(ptx::encode_halves<F::exponent_bits>(S::to_bits(x))));
-  else
-    return F::from_bits(static_cast<std::uint8_t>(
-        ptx::encode_floats<F::exponent_bits>(bit_cast<float>(exact::widen_bits<float, T>(S::to_bits(x))), 0)));
-}
+// The halves of two codes, that of the low byte in the low half.
 template <class F>
-__device__ __forceinline__ std::uint16_t decode_to_half_by_instruction(F q) {
-  return static_cast<std::uint16_t>(ptx::decode_to_halves<F::exponent_bits>(q.bits()));
+__device__ __forceinline__ std::uint32_t decode_by_instruction(std::uint16_t codes) {
+  return ptx::decode_to_halves<F::exponent_bits>(codes);
 }
 #endif
 
@@ -153,6 +147,18 @@ OCTET_INLINE constexpr auto to_source(T x) {
     return to_odd_integer(x);
 }
 
+#if OCTET_HAS_FP8_INSTRUCTIONS
+// The codes of two values, the first in the low byte.
+template <class F, class T>
+__device__ __forceinline__ std::uint16_t encode_by_instruction(T first, T second) {
+  using S = float_traits<T>;
+  if constexpr (is_half<T>)
+    return ptx::encode_halves<F::exponent_bits>(S::to_bits(first) | std::uint32_t{S::to_bits(second)} << 16);
+  else
+    return ptx::encode_floats<F::exponent_bits>(to_source(first), to_source(second));
+}
+#endif
+
 template <class F, class T, class Direction>
 OCTET_INLINE constexpr F encode_number(T x, overflow o, Direction direction) {
   const auto source = to_source(x);
@@ -169,7 +175,7 @@ OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
   if constexpr (has_instructions<F>)
     if (!__builtin_is_constant_evaluated())
-      return bit_cast<std::uint32_t>(ptx::widen_half(decode_to_half_by_instruction(q)));
+      return bit_cast<std::uint32_t>(ptx::widen_half(static_cast<std::uint16_t>(decode_by_instruction<F>(q.bits()))));
 #endif
   const std::uint32_t code = q.magnitude();
   if constexpr (F::special_codes == encoding::exponent) {
@@ -254,9 +260,10 @@ OCTET_INLINE constexpr Integer decode_integer(F q) {
 template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_number_v<T>, int> = 0>
 OCTET_INLINE constexpr F encode(T x, overflow o = overflow::saturate, rounding r = F::default_rounding) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
-  if constexpr (detail::has_instructions<F> && is_float_v<T> && sizeof(T) <= sizeof(float))
+  if constexpr (detail::has_instructions_from<F, T>)
     if (!__builtin_is_constant_evaluated() && o == overflow::saturate && r == rounding::nearest_even)
-      return detail::encode_by_instruction<F>(x);
+      return F::from_bits(
+          static_cast<std::uint8_t>(detail::encode_by_instruction<F>(x, float_traits<T>::from_bits(0))));
 #endif
   return detail::encode_number<F>(x, o, r);
 }
@@ -283,7 +290,7 @@ OCTET_INLINE constexpr T decode(F q) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
     if constexpr (detail::has_instructions<F> && detail::is_half<T>)
       if (!__builtin_is_constant_evaluated())
-        return float_traits<T>::from_bits(detail::decode_to_half_by_instruction(q));
+        return float_traits<T>::from_bits(static_cast<std::uint16_t>(detail::decode_by_instruction<F>(q.bits())));
 #endif
     return detail::from_value_bits<T>(detail::decode_bits(q));
   }

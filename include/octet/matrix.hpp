@@ -29,10 +29,11 @@ struct matrix_view {
 
   OCTET_INLINE constexpr T* row(std::size_t r) const { return data + r * row_stride; }
   OCTET_INLINE constexpr T& operator()(std::size_t r, std::size_t c) const { return row(r)[c]; }
-  // Rows first to first + count - 1; an error if there are fewer.
+  // Rows first to first + count - 1, in host code; an error if there are fewer.
   OCTET_HOST_INLINE constexpr matrix_view row_range(std::size_t first, std::size_t count) const {
-    if (first > rows || count > rows - first)
-      detail::fail("row_range", "its end", first + count, "is beyond the rows", rows);
+    if (first > rows) detail::fail("row_range", "its first row", first, "is beyond the rows", rows);
+    if (count > rows - first)
+      detail::fail("row_range", "its rows", count, "are more than there are left:", rows - first);
     return {empty() ? data : row(first), count, cols, row_stride};
   }
   OCTET_INLINE constexpr bool empty() const { return rows == 0 || cols == 0; }

@@ -11,7 +11,7 @@ namespace octet {
 inline namespace v0 {
 namespace ptx {
 
-// Two floats to two codes, `low` to the low byte: nearest even, saturating; NaN gives 7F.
+// Two floats to two codes, `low` to the low byte: nearest even, saturating; NaN gives NaN, whose sign PTX does not fix.
 template <int E>
 __device__ __forceinline__ unsigned short encode_floats(float low, float high) {
   static_assert(E == 4 || E == 5, "E4M3 or E5M2");

@@ -138,4 +138,5 @@ TEST_CASE_TEMPLATE("A pack is its values one by one", F, octet::e4m3, octet::e5m
   CHECK(pack_differences<F, float>() == 0);
   CHECK(pack_differences<F, octet::float16>() == 0);
   CHECK(pack_differences<F, octet::bfloat16>() == 0);
+  CHECK(pack_differences<F, double>() == 0);
 }

@@ -44,6 +44,7 @@ inline std::string run_digest(const quality_request& r) {
     const mapped_file file(path);
     d.add(file.data(), file.size());
   }
+  for (const std::string& part : {r.tokenizer, r.questions, r.calibration}) d.add(part.empty() ? "none" : "given");
   d.add(r.split);
   for (const std::uint64_t n : {r.tokens, r.context, r.first_questions}) d.add(&n, sizeof n);
   return d.hexadecimal();

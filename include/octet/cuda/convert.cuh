@@ -21,13 +21,8 @@ namespace detail {
 template <class F, class T>
 OCTET_INLINE std::uint16_t encode_pair(T first, T second) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
-  if constexpr (octet::detail::has_instructions<F> && is_float_v<T> && sizeof(T) <= sizeof(float)) {
-    using S = float_traits<T>;
-    if constexpr (octet::detail::is_half<T>)
-      return ptx::encode_halves<F::exponent_bits>(S::to_bits(first) | std::uint32_t{S::to_bits(second)} << 16);
-    else
-      return ptx::encode_floats<F::exponent_bits>(octet::detail::to_source(first), octet::detail::to_source(second));
-  }
+  if constexpr (octet::detail::has_instructions_from<F, T>)
+    return octet::detail::encode_by_instruction<F>(first, second);
 #endif
   return static_cast<std::uint16_t>(encode<F>(first).bits() | encode<F>(second).bits() << 8);
 }
@@ -38,7 +33,7 @@ OCTET_INLINE pack<T, 2> decode_pair(F first, F second) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
   if constexpr (octet::detail::has_instructions<F> && is_float_v<T>) {
     const std::uint32_t halves =
-        ptx::decode_to_halves<F::exponent_bits>(static_cast<std::uint16_t>(first.bits() | second.bits() << 8));
+        octet::detail::decode_by_instruction<F>(static_cast<std::uint16_t>(first.bits() | second.bits() << 8));
     const auto low = static_cast<std::uint16_t>(halves), high = static_cast<std::uint16_t>(halves >> 16);
     if constexpr (octet::detail::is_half<T>)
       return {float_traits<T>::from_bits(low), float_traits<T>::from_bits(high)};
@@ -53,7 +48,7 @@ OCTET_INLINE pack<T, 2> decode_pair(F first, F second) {
 }  // namespace detail
 
 // The codes of N values: nearest even, saturating, NaN as in encode of one value, and the same bytes. Pairs of E4M3 and
-// E5M2 from float and the 16-bit floats are one instruction on sm_89 and later. Never fails.
+// E5M2 from float and the 16-bit floats are one instruction on sm_89 and later (bfloat16 is widened first). Never fails.
 template <class F, class T, int N>
 OCTET_INLINE pack<F, N> encode(const pack<T, N>& x) {
   pack<F, N> codes;
