@@ -108,6 +108,8 @@ void print_results(const std::vector<result>& results) {
 
 // The rows that are there already, which must be of the same run.
 std::vector<result> earlier_results(const request& r, const std::string& run) {
+  for (const std::string& path : lab::files_of(r))
+    if (std::filesystem::is_fifo(path)) throw lab::usage_error(path + ": is a pipe; --resume needs files");
   constexpr std::size_t longest = std::size_t{1} << 24;
   std::vector<result> results = lab::read_results(r.csv, lab::read_whole(r.csv, longest, "file of results"));
   if (results.empty() || results[0].recipe != lab::baseline_name)
@@ -129,9 +131,6 @@ void answer(const request& r) {
 
   const std::string run = r.csv.empty() ? "" : lab::run_digest(r);
   std::vector<result> results;
-  if (r.resume)
-    for (const std::string& path : lab::files_of(r))
-      if (std::filesystem::is_fifo(path)) throw lab::usage_error(path + ": is a pipe; --resume needs files");
   if (r.resume && std::filesystem::exists(r.csv)) results = earlier_results(r, run);
   std::vector<recipe> left;
   for (const recipe& wanted : recipes) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "exact.hpp"
-#include "ptx.hpp"
 
 namespace octet {
 inline namespace v0 {
@@ -190,8 +189,7 @@ OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
     constexpr std::uint32_t spacing = static_cast<std::uint32_t>(F::least_exponent - F::mantissa_bits + S::bias)
                                       << S::mantissa_bits;
     if (code < 1u << F::mantissa_bits)
-      return sign |
-             bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(code)) * bit_cast<float>(spacing));
+      return sign | bit_cast<std::uint32_t>(exact::times(static_cast<std::int32_t>(code), bit_cast<float>(spacing)));
     return sign | ((code << (S::mantissa_bits - F::mantissa_bits)) + rebias);
   }
 }

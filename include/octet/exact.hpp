@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fp8.hpp"
+#include "ptx.hpp"
 
 namespace octet {
 inline namespace v0 {
@@ -13,9 +14,19 @@ using bits_of = typename float_traits<T>::bits_type;
 
 // -- Widening -------------------------------------------------------------------------------------------------------
 
+// whole * unit for a power of two: exact, and either 0 or normal wherever the library calls it, so neither a
+// flush-to-zero nor a rounding mode touches it. Device code says so by an instruction that no flag changes.
+template <class Float>
+OCTET_INLINE constexpr Float times(std::int32_t whole, Float unit) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<Float, float>)
+    if (!__builtin_is_constant_evaluated()) return ptx::multiply(static_cast<float>(whole), unit);
+#endif
+  return static_cast<Float>(whole) * unit;
+}
+
 // The bits of x in a wider type; every value is kept, NaN keeps its sign and payload. A subnormal of a narrow exponent
-// range is an integer times a power of two; both are normal numbers of the wide type and so is their product, so
-// neither a flush-to-zero nor a rounding mode touches the multiplication.
+// range is an integer times a power of two; both are normal numbers of the wide type and so is their product.
 template <class Wide, class Narrow>
 OCTET_INLINE constexpr bits_of<Wide> widen_bits(bits_of<Narrow> narrow) {
   using W = float_traits<Wide>;
@@ -31,7 +42,7 @@ OCTET_INLINE constexpr bits_of<Wide> widen_bits(bits_of<Narrow> narrow) {
     const U sign = static_cast<U>(narrow & N::sign_mask) << (8 * (sizeof(Wide) - sizeof(Narrow)));
     const U a = narrow & static_cast<U>(N::sign_mask - 1);
     const U special = (a << shift) | W::infinity;
-    const U subnormal = W::to_bits(static_cast<Wide>(static_cast<std::int32_t>(a)) * W::from_bits(unit));
+    const U subnormal = W::to_bits(times(static_cast<std::int32_t>(a), W::from_bits(unit)));
     const U finite = a < least_normal ? subnormal : (a << shift) + rebias;
     return sign | (a < N::infinity ? finite : special);
   }

@@ -1,9 +1,15 @@
 // Kernels whose instructions the law reads: a source and a format each, for one GPU.
 // SPDX-License-Identifier: MIT
-#include "octet/cuda/kernels.cuh"
+#include "octet/cuda/quantize.cuh"
 
-using namespace octet;
+using octet::bfloat16;
+using octet::e4m3;
+using octet::e5m2;
 
-template cudaError_t octet::cuda::encode(const float*, e4m3*, std::size_t, cudaStream_t, overflow);
-template cudaError_t octet::cuda::encode(const bfloat16*, e5m2*, std::size_t, cudaStream_t, overflow);
-template cudaError_t octet::cuda::decode(const e4m3*, float*, std::size_t, cudaStream_t);
+cudaError_t start(const float* x, const bfloat16* y, e4m3* a, e5m2* b, float* back, octet::descale* d, std::size_t n) {
+  octet::cuda::encode(x, a, n);
+  octet::cuda::encode(y, b, n);
+  octet::cuda::decode(a, back, n);
+  octet::cuda::quantize(x, n, a, n, d, 1, n);
+  return octet::cuda::quantize_tokens(x, n, a, n, d, 1, n);
+}

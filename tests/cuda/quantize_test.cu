@@ -113,6 +113,11 @@ TEST_CASE("What cannot be quantized is refused") {
   CHECK(gpu::quantize(x.data(), 16, codes.data(), 16, nullptr, 4, 16) == cudaErrorInvalidValue);
   CHECK(gpu::quantize(x.data(), 16, reinterpret_cast<octet::e4m3*>(x.data()), 16, d.data(), 4, 16) ==
         cudaErrorInvalidValue);
+  auto* const inside = reinterpret_cast<descale*>(x.data());
+  CHECK(gpu::quantize_tokens(x.data(), 16, codes.data(), 16, inside, 4, 16) == cudaErrorInvalidValue);
+  CHECK(gpu::quantize(x.data(), 16, codes.data(), 16, inside, 4, 16) == cudaSuccess);  // only read
+  auto* const among_codes = reinterpret_cast<descale*>(codes.data());
+  CHECK(gpu::quantize(x.data(), 16, codes.data(), 16, among_codes, 4, 16) == cudaErrorInvalidValue);
   octet::scale_rule rule;
   rule.on_nonfinite = octet::nonfinite::propagate;
   CHECK(gpu::quantize_tokens(x.data(), 16, codes.data(), 16, d.data(), 4, 16, nullptr, rule) == cudaErrorNotSupported);

@@ -16,6 +16,7 @@ namespace cuda {
 //   cudaErrorInvalidValue         a null pointer, or an output that overlaps an input
 //   cudaErrorMisalignedAddress    a pointer that is not a multiple of its element's size
 //   what cudaLaunchKernel says    no device, or one this code was not compiled for
+// Launchers and kernels have internal linkage: a unit launches what was compiled with its own flags, for its own GPUs.
 // Nothing is written where it fails. Pointers that are multiples of 16 bytes take the fast road: 16 values a thread, in
 // accesses of 16 bytes.
 
@@ -26,17 +27,19 @@ constexpr int values_a_thread = 16;
 
 __device__ __forceinline__ std::size_t thread_number() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 template <int N, class F, class T>
-__global__ void __launch_bounds__(threads_a_block) encode_kernel(const T* x, F* codes, std::size_t n, overflow o) {
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+    encode_kernel(const T* x, F* codes, std::size_t n, overflow o) {
   encode_slice<N>(x, codes, n, thread_number(), o);
 }
 template <int N, class F, class T>
-__global__ void __launch_bounds__(threads_a_block) decode_kernel(const F* codes, T* x, std::size_t n) {
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block) decode_kernel(const F* codes, T* x, std::size_t n) {
   decode_slice<N>(codes, x, n, thread_number());
 }
 
 // Starts a thread for each of n / N slices.
 template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), std::size_t slices, cudaStream_t stream, Arguments... arguments) {
+OCTET_LOCAL cudaError_t launch(void (*kernel)(Parameters...), std::size_t slices, cudaStream_t stream,
+                               Arguments... arguments) {
   const std::size_t blocks = (slices + threads_a_block - 1) / threads_a_block;
   if (blocks > 0x7FFFFFFF) return cudaErrorInvalidConfiguration;
   void* pointers[] = {&arguments...};
@@ -44,16 +47,19 @@ cudaError_t launch(void (*kernel)(Parameters...), std::size_t slices, cudaStream
                           dim3(threads_a_block), pointers, 0, stream);
 }
 
-inline bool is_multiple(const void* p, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(p) % bytes == 0; }
-inline bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+OCTET_HOST_INLINE bool is_multiple(const void* p, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
+}
+OCTET_HOST_INLINE bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
   return first < second + b_bytes && second < first + a_bytes;
 }
+// Of an input of in_n elements and an output of out_n.
 template <class In, class Out>
-cudaError_t check(const In* in, const Out* out, std::size_t n) {
+OCTET_LOCAL cudaError_t check(const In* in, std::size_t in_n, const Out* out, std::size_t out_n) {
   if (in == nullptr || out == nullptr) return cudaErrorInvalidValue;
   if (!is_multiple(in, sizeof(In)) || !is_multiple(out, sizeof(Out))) return cudaErrorMisalignedAddress;
-  return overlap(in, n * sizeof(In), out, n * sizeof(Out)) ? cudaErrorInvalidValue : cudaSuccess;
+  return overlap(in, in_n * sizeof(In), out, out_n * sizeof(Out)) ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 }  // namespace detail
@@ -61,10 +67,10 @@ cudaError_t check(const In* in, const Out* out, std::size_t n) {
 // in: n values; out: n codes, nearest even; may not overlap. Infinities, values beyond the largest and NaN as in
 // octet::encode, and the same bytes.
 template <class F, class T>
-cudaError_t encode(const T* x, F* codes, std::size_t n, cudaStream_t stream = nullptr,
-                   overflow o = overflow::saturate) {
+OCTET_LOCAL cudaError_t encode(const T* x, F* codes, std::size_t n, cudaStream_t stream = nullptr,
+                               overflow o = overflow::saturate) {
   if (n == 0) return cudaSuccess;
-  if (const cudaError_t error = detail::check(x, codes, n); error != cudaSuccess) return error;
+  if (const cudaError_t error = detail::check(x, n, codes, n); error != cudaSuccess) return error;
   constexpr int many = detail::values_a_thread;
   if (o == overflow::saturate && detail::is_multiple(x, 16) && detail::is_multiple(codes, 16))
     return detail::launch(detail::encode_kernel<many, F, T>, (n + many - 1) / many, stream, x, codes, n, o);
@@ -73,9 +79,9 @@ cudaError_t encode(const T* x, F* codes, std::size_t n, cudaStream_t stream = nu
 
 // in: n codes; out: their values, as octet::decode gives them; may not overlap.
 template <class F, class T>
-cudaError_t decode(const F* codes, T* x, std::size_t n, cudaStream_t stream = nullptr) {
+OCTET_LOCAL cudaError_t decode(const F* codes, T* x, std::size_t n, cudaStream_t stream = nullptr) {
   if (n == 0) return cudaSuccess;
-  if (const cudaError_t error = detail::check(codes, x, n); error != cudaSuccess) return error;
+  if (const cudaError_t error = detail::check(codes, n, x, n); error != cudaSuccess) return error;
   constexpr int many = detail::values_a_thread;
   if (detail::is_multiple(x, 16) && detail::is_multiple(codes, 16))
     return detail::launch(detail::decode_kernel<many, F, T>, (n + many - 1) / many, stream, codes, x, n);
