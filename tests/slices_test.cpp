@@ -1,11 +1,10 @@
 // What one thread of a kernel does, run on the host: every number of values, every road, nothing beyond.
 // SPDX-License-Identifier: MIT
-#include "octet/cuda/slices.cuh"
-
 #include <cstring>
 #include <vector>
 
 #include "catch.hpp"
+#include "octet/cuda/tiles.cuh"
 #include "oracle.hpp"
 
 namespace {
@@ -73,4 +72,172 @@ TEST_CASE("The slices of any number of values are their conversions, and nothing
   every_length<octet::e4m3, float>();
   every_length<octet::e5m2, octet::bfloat16>();
   every_length<octet::e2m1, octet::float16>();
+}
+
+namespace {
+
+using octet::descale;
+using octet::matrix_view;
+using octet::per_block;
+using octet::scale_rule;
+namespace kernels = octet::cuda::detail;
+
+// A matrix, what plain arithmetic makes of it, and room for what the slices make of it, with gaps between rows that stay as
+// they were.
+template <class F, class T>
+struct trial {
+  std::size_t rows, cols, stride, tile_cols;
+  octet::tiling t;
+  std::vector<T> x;
+  std::vector<F> expected, found;
+  std::vector<float> amax;
+  std::vector<descale> expected_descales, found_descales;
+
+  template <class Granularity>
+  trial(std::size_t r, std::size_t c, const Granularity& granularity, const scale_rule& rule)
+      : rows(r),
+        cols(c),
+        stride((c + 15) / 16 * 16 + 16),
+        t(granularity.tiles(r, c)),
+        x(any_values<T>(r * stride + 1, r * 301 + c)),
+        expected(x.size(), F::from_bits(0x2A)),
+        found(expected),
+        amax(octet::descale_count(granularity, r, c), 0.0f) {
+    tile_cols = t.cols.count(cols);
+    each([this](std::size_t i, std::size_t tile) {
+      amax[tile] = std::max(amax[tile], std::fabs(static_cast<float>(x[i])));
+    });
+    for (const float a : amax) expected_descales.push_back(octet::scale_of<F>(a, rule).stored);
+    found_descales.assign(amax.size(), descale(3));
+    each([this](std::size_t i, std::size_t tile) {
+      expected[i] = F(static_cast<float>(x[i]) / expected_descales[tile].value());
+    });
+  }
+  template <class Visitor>
+  void each(Visitor visit) const {
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < cols; ++c) visit(r * stride + c, t.rows.tile(r) * tile_cols + t.cols.tile(c));
+  }
+  matrix_view<const T> in() const { return {x.data(), rows, cols, stride}; }
+  matrix_view<F> codes(std::vector<F>& of) const { return {of.data(), rows, cols, stride}; }
+  bool same() const {
+    bool all = true;
+    for (std::size_t i = 0; i < expected.size(); ++i) all = all && expected[i].bits() == found[i].bits();
+    for (std::size_t i = 0; i < expected_descales.size(); ++i)
+      all = all && octet::bit_cast<std::uint32_t>(expected_descales[i].value()) ==
+                       octet::bit_cast<std::uint32_t>(found_descales[i].value());
+    return all;
+  }
+};
+
+// Every tile by a team: all its threads read, the descale follows from the largest they found, all of them write.
+template <int N, int Team, int Held, bool Again, class F, class T, class Granularity>
+bool by_teams(std::size_t rows, std::size_t cols, const Granularity& granularity, const scale_rule& rule) {
+  trial<F, T> m(rows, cols, granularity, rule);
+  if (!kernels::cuts_between_slices<N>(m.t.cols, cols)) return true;
+  const kernels::matrix_rows<F> to{m.codes(m.found)};
+  const auto descales = octet::cuda::row_major(m.found_descales.data(), m.tile_cols);
+  for (std::size_t i = 0; i < m.t.rows.count(rows); ++i)
+    for (std::size_t j = 0; j < m.tile_cols; ++j) {
+      const auto tile = kernels::tile_slices<N>::of(m.t, rows, cols, i, j);
+      kernels::tile_share<N, Team, Held, Again, T> shares[Team];
+      std::uint32_t amax = 0;
+      for (std::size_t lane = 0; lane < Team; ++lane)
+        amax = std::max(amax, shares[lane].read(m.in(), tile, lane, true));
+      const octet::group_scale s = octet::scale_of<F>(octet::bit_cast<float>(amax), rule);
+      descales.data[descales.index(i, j)] = s.stored;
+      for (std::size_t lane = 0; lane < Team; ++lane) shares[lane].template write<F>(m.in(), tile, lane, s, to);
+    }
+  return m.same();
+}
+
+// Every slice with the scale that its tile has: following from an amax, and given; and back.
+template <int N, class F, class T, class Granularity>
+bool by_slices(std::size_t rows, std::size_t cols, const Granularity& granularity, const scale_rule& rule) {
+  trial<F, T> m(rows, cols, granularity, rule);
+  if (cols == 0 || !kernels::cuts_between_slices<N>(m.t.cols, cols)) return true;
+  const std::size_t slices = rows * ((cols + N - 1) / N);
+  const kernels::matrix_rows<F> to{m.codes(m.found)};
+  const kernels::found_scales<F> found{m.amax.data(), m.tile_cols, rule, m.found_descales.data()};
+  for (std::size_t number = 0; number <= slices; ++number)
+    kernels::quantize_slice<N, F>(m.in(), m.t, found, to, number);
+  bool same = m.same();
+
+  m.found.assign(m.found.size(), F::from_bits(0x2A));
+  const kernels::given_scales<descale> given{
+      octet::cuda::row_major<const descale>(m.expected_descales.data(), m.tile_cols), octet::scaling::divide};
+  std::vector<T> expected(m.x.size(), T(0.0f)), back(expected);
+  for (std::size_t number = 0; number <= slices; ++number) {
+    kernels::quantize_slice<N, F>(m.in(), m.t, given, to, number);
+    kernels::dequantize_slice<N>(matrix_view<const F>(m.codes(m.expected)), m.t, given.descales,
+                                 matrix_view<T>(back.data(), rows, cols, m.stride), number);
+  }
+  m.each([&](std::size_t i, std::size_t tile) {
+    expected[i] = static_cast<T>(static_cast<double>(m.expected[i]) * m.expected_descales[tile].value());
+  });
+  same = same && std::memcmp(static_cast<const void*>(expected.data()), back.data(), back.size() * sizeof(T)) == 0;
+  return same && m.same();
+}
+
+// Columns with a scale each.
+template <int N, class F, class T>
+bool by_columns(std::size_t rows, std::size_t cols) {
+  const scale_rule rule;
+  trial<F, T> m(rows, cols, octet::per_channel{1}, rule);
+  if (rows == 0 || cols == 0) return true;
+  std::vector<std::uint32_t> bits(cols, 0);
+  const std::size_t patches = kernels::column_patch<N>::count(rows, cols);
+  for (std::size_t number = 0; number < patches; ++number) {
+    const auto patch = kernels::column_patch<N>::of(rows, cols, number);
+    const auto largest = kernels::column_amax_bits<N>(m.in(), patch, true);
+    for (std::size_t k = 0; k < N && patch.col + k < cols; ++k)
+      bits[patch.col + k] = std::max(bits[patch.col + k], largest.value[k]);
+  }
+  std::vector<float> amax;
+  for (const std::uint32_t b : bits) amax.push_back(octet::bit_cast<float>(b));
+  const kernels::found_scales<F> scales{amax.data(), cols, rule, m.found_descales.data()};
+  for (std::size_t number = 0; number <= patches; ++number)
+    kernels::quantize_columns<N>(m.in(), scales, m.codes(m.found), kernels::column_patch<N>::of(rows, cols, number));
+  return m.same();
+}
+
+template <class F, class T>
+std::size_t every_road(std::size_t rows, std::size_t cols) {
+  const scale_rule rule, power_of_two(octet::descale_form::e8m0_up);
+  bool same = by_teams<16, 8, 1, false, F, T>(rows, cols, per_block<1, 128>{}, rule) &&
+              by_teams<16, 2, 1, false, F, T>(rows, cols, per_block<1, 32>{}, power_of_two) &&
+              by_teams<1, 8, 2, true, F, T>(rows, cols, per_block<3, 20>{2, 7}, rule) &&
+              by_teams<16, 4, 2, true, F, T>(rows, cols, octet::per_token{}, rule) &&
+              by_teams<16, 32, 4, true, F, T>(rows, cols, per_block<128, 128>{}, rule);
+  same = same && by_slices<16, F, T>(rows, cols, octet::per_tensor{}, rule) &&
+         by_slices<16, F, T>(rows, cols, per_block<128, 128>{100, 64}, rule) &&
+         by_slices<1, F, T>(rows, cols, per_block<3, 20>{2, 7}, rule);
+  same = same && by_columns<4, F, T>(rows, cols) && by_columns<1, F, T>(rows, cols);
+  return same ? 0 : 1;
+}
+
+}  // namespace
+
+TEST_CASE("Teams, slices and columns quantize as the host does, over every shape in both directions") {
+  std::size_t wrong = 0;
+  for (std::size_t n = 0; n <= 300; ++n) {
+    wrong += every_road<octet::e4m3, octet::bfloat16>(5, n);
+    wrong += every_road<octet::e4m3, octet::bfloat16>(n, 5);
+    if (n % 3 == 0) wrong += every_road<octet::e5m2, float>(n, 33) + every_road<octet::e5m2, float>(2, n);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("The descales of MX lie where tensor cores look for them") {
+  // 130 x 6 tiles: blocks of 128 x 4, two by two; within one, 16 bytes hold four rows that are 32 apart.
+  const octet::cuda::descale_view<octet::e8m0> d = octet::cuda::swizzled_128x4(static_cast<octet::e8m0*>(nullptr), 6);
+  CHECK(d.row_stride == 8);
+  CHECK(d.index(0, 0) == 0);
+  CHECK(d.index(0, 3) == 3);
+  CHECK(d.index(32, 0) == 4);
+  CHECK(d.index(1, 0) == 16);
+  CHECK(d.index(127, 3) == 511);
+  CHECK(d.index(0, 4) == 512);
+  CHECK(d.index(128, 0) == 1024);
+  CHECK(d.index(129, 5) == 1024 + 512 + 16 + 1);
 }

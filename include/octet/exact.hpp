@@ -172,8 +172,18 @@ OCTET_INLINE constexpr T product(float a, float b) {
 // * 2^-52 in any rounding mode, so it lies on the same side of t.
 OCTET_INLINE constexpr double wide_quotient(float a, float b) { return widen(a) * (1.0 / widen(b)); }
 
-// a / b rounded to the nearest float; below 2^-126 within one unit of the last place.
-OCTET_INLINE constexpr float quotient(float a, float b) { return narrow<float>(wide_quotient(a, b)); }
+// a / b rounded to the nearest float; below 2^-126 within one unit of the last place. Device code has an instruction for
+// it, and few of them can do the other quickly.
+OCTET_INLINE constexpr float quotient(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  if (!__builtin_is_constant_evaluated()) {
+    const float q = ptx::divide(a, b);
+    const std::uint32_t magnitude = bit_cast<std::uint32_t>(q) & (float_traits<float>::sign_mask - 1);
+    if (magnitude > bit_cast<std::uint32_t>(0x1p-126f) && magnitude <= float_traits<float>::infinity) return q;
+  }
+#endif
+  return narrow<float>(wide_quotient(a, b));
+}
 
 }  // namespace exact
 }  // namespace v0

@@ -47,6 +47,13 @@ __device__ __forceinline__ unsigned decode_to_halves(unsigned short codes) {
   return halves;
 }
 
+// A float to the nearest half, ties to even; NaN gives 7FFF.
+__device__ __forceinline__ unsigned short narrow_to_half(float x) {
+  unsigned short half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+  return half;
+}
+
 // A half to the float of the same value; NaN gives 7FFFFFFF.
 __device__ __forceinline__ float widen_half(unsigned short half) {
   float x;
@@ -54,7 +61,8 @@ __device__ __forceinline__ float widen_half(unsigned short half) {
   return x;
 }
 
-// a / b and a * b rounded to nearest even, with subnormals, whatever -use_fast_math and -ftz say of `/` and `*`.
+// Arithmetic with subnormals, rounded once to nearest even (where the name does not say otherwise), whatever
+// -use_fast_math and -ftz make of `/`, `*`, `+` and `-`.
 __device__ __forceinline__ float divide(float a, float b) {
   float quotient;
   asm("div.rn.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
@@ -63,6 +71,22 @@ __device__ __forceinline__ float divide(float a, float b) {
 __device__ __forceinline__ float multiply(float a, float b) {
   float product;
   asm("mul.rn.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+  return product;
+}
+// a * b - c and c - a * b.
+__device__ __forceinline__ float multiply_subtract(float a, float b, float c) {
+  float difference;
+  asm("{ .reg .f32 t; neg.f32 t, %3; fma.rn.f32 %0, %1, %2, t; }" : "=f"(difference) : "f"(a), "f"(b), "f"(c));
+  return difference;
+}
+__device__ __forceinline__ float subtract_product(float c, float a, float b) {
+  float difference;
+  asm("{ .reg .f32 t; neg.f32 t, %1; fma.rn.f32 %0, t, %2, %3; }" : "=f"(difference) : "f"(a), "f"(b), "f"(c));
+  return difference;
+}
+__device__ __forceinline__ float multiply_toward_zero(float a, float b) {
+  float product;
+  asm("mul.rz.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
   return product;
 }
 

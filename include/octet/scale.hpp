@@ -156,6 +156,7 @@ OCTET_INLINE constexpr float bounded(double x) {
 
 // a / b * 2^margin.
 OCTET_INLINE constexpr float bounded_ratio(float a, float b, int margin) {
+  if (margin == 0) return larger(0x1p-126f, smaller(0x1p126f, exact::quotient(a, b)));
   return bounded(exact::wide_quotient(a, b) * exact::power_of_two(margin));
 }
 

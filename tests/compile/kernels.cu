@@ -5,11 +5,15 @@
 using octet::bfloat16;
 using octet::e4m3;
 using octet::e5m2;
+using octet::matrix_view;
 
 cudaError_t start(const float* x, const bfloat16* y, e4m3* a, e5m2* b, float* back, octet::descale* d, std::size_t n) {
   octet::cuda::encode(x, a, n);
   octet::cuda::encode(y, b, n);
   octet::cuda::decode(a, back, n);
-  octet::cuda::quantize(x, n, a, n, d, 1, n);
-  return octet::cuda::quantize_tokens(x, n, a, n, d, 1, n);
+  const octet::descale* const given = d;
+  octet::cuda::quantize_into(matrix_view(y, n, n), octet::per_tensor{}, given, matrix_view(a, n, n));
+  octet::cuda::dequantize_into(matrix_view(a, n, n), octet::per_tensor{}, given, matrix_view(back, n, n));
+  return octet::cuda::quantize_into(matrix_view(y, n, n), octet::per_block<1, 128>{}, octet::scale_rule(),
+                                    matrix_view(a, n, n), d);
 }

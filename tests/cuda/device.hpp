@@ -27,6 +27,7 @@ class buffer {
   buffer& operator=(const buffer&) = delete;
 
   T* data() { return data_; }
+  const T* data() const { return data_; }
   std::vector<T> values() const {
     std::vector<T> copy(n_);
     REQUIRE(cudaMemcpy(copy.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);

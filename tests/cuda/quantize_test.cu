@@ -1,124 +1,209 @@
 // The device's quantizers against the host's, which are tested elsewhere: the same codes and the same descales.
 // SPDX-License-Identifier: MIT
-#include <cmath>
-#include <cstring>
-#include <limits>
-
-#include "device.hpp"
 #include "octet/cuda/quantize.cuh"
 #include "octet/quantize.hpp"
+#include "tensors.hpp"
 
 namespace {
 
 namespace gpu = octet::cuda;
 using octet::descale;
 using octet::descale_form;
+using octet::matrix_view;
+using octet::scale_rule;
 using octet::scaling;
+using tensors::shape;
 
-// Values over 40 binades; whole rows of zeros, of tiny ones, and with NaN and infinity among them.
-template <class T>
-std::vector<T> values(std::size_t rows, std::size_t stride) {
-  std::vector<T> x;
-  std::uint64_t state = rows * 1000 + stride;
-  for (std::size_t i = 0; i < rows * stride + 8; ++i) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    const std::size_t row = i / (stride == 0 ? 1 : stride);
-    const int exponent = static_cast<int>(state >> 40 & 15) - (row % 4 == 1 ? 130 : 8);
-    float value = std::ldexp(static_cast<float>(static_cast<std::int32_t>(state >> 32)) * 0x1p-31f, exponent);
-    if (row % 4 == 2) value = 0;
-    if (row % 4 == 3 && (state >> 44) % 5 == 0) value = std::numeric_limits<float>::infinity();
-    if (row % 4 == 3 && (state >> 44) % 7 == 0) value = std::numeric_limits<float>::quiet_NaN();
-    x.push_back(T(value));
+template <class Granularity>
+constexpr bool needs_amax =
+    std::is_same_v<Granularity, octet::per_tensor> || std::is_same_v<Granularity, octet::per_channel>;
+
+// Differences between device and host, with descales found by the rule.
+template <class F, class T, class Granularity>
+std::size_t found(const shape& s, const Granularity& granularity, const scale_rule& rule) {
+  tensors::pair<F, T> m(s);
+  const std::size_t count = octet::descale_count(granularity, s.rows, s.cols);
+  tensors::both<descale> descales(count, descale(3));
+  octet::quantize_into(m.in_host(), granularity, rule, m.out_host(), descales.host.data());
+  if constexpr (needs_amax<Granularity>) {
+    tensors::both<float> amax(count, 5.0f);
+    if (gpu::quantize_into(m.in(), granularity, rule, m.out(), descales.device.data(), amax.device.data()) !=
+        cudaSuccess)
+      return 1;
+  } else {
+    if (gpu::quantize_into(m.in(), granularity, rule, m.out(), descales.device.data()) != cudaSuccess) return 1;
   }
-  return x;
+  return m.codes.differences() + descales.differences();
 }
 
-struct shape {
-  std::size_t rows, cols, in_stride, out_stride, first;
-};
-const shape shapes[] = {
-    {1, 1, 1, 1, 0},       {4, 16, 16, 16, 0},       {5, 17, 17, 17, 0},          {5, 300, 304, 320, 0},
-    {3, 255, 256, 256, 1}, {9, 4097, 4112, 4112, 0}, {2, 70001, 70016, 70016, 0}, {300, 3, 4, 5, 0},
-    {7, 128, 128, 128, 3}};
+// With descales that are given, there and back.
+template <class F, class T, class Granularity>
+std::size_t given(const shape& s, const Granularity& granularity, float least, scaling how) {
+  tensors::pair<F, T> m(s);
+  const std::size_t count = octet::descale_count(granularity, s.rows, s.cols);
+  std::vector<descale> known;
+  for (std::size_t i = 0; i < count; ++i) known.push_back(descale(least * (1 + static_cast<float>(i % 7) * 0.3f)));
+  const tensors::both<descale> descales(known);
+  const descale* const there = descales.device.data();
+  octet::quantize_into(m.in_host(), granularity, descales.host.data(), m.out_host(), how);
+  if (gpu::quantize_into(m.in(), granularity, there, m.out(), how) != cudaSuccess) return 1;
+  const std::size_t wrong = m.codes.differences();
 
-template <class F, class T>
-std::size_t wrong_tokens(const shape& s, const octet::scale_rule& rule) {
-  const std::vector<T> x = values<T>(s.rows, s.in_stride);
-  const octet::matrix_view<const T> in(x.data() + s.first, s.rows, s.cols, s.in_stride);
-  std::vector<F> expected(s.rows * s.out_stride, F::from_bits(0x2A));
-  std::vector<descale> expected_descales(s.rows, descale(3));
-  octet::quantize_into(in, octet::per_token{}, rule,
-                       octet::matrix_view<F>(expected.data(), s.rows, s.cols, s.out_stride), expected_descales.data());
-  device::buffer<T> from(x);
-  device::buffer<F> codes(std::vector<F>(s.rows * s.out_stride, F::from_bits(0x2A)));
-  device::buffer<descale> descales(std::vector<descale>(s.rows, descale(3)));
-  if (gpu::quantize_tokens(from.data() + s.first, s.in_stride, codes.data(), s.out_stride, descales.data(), s.rows,
-                           s.cols, nullptr, rule) != cudaSuccess)
-    return 1;
-  const std::vector<F> found = codes.values();
-  const std::vector<descale> found_descales = descales.values();
-  return (std::memcmp(static_cast<const void*>(found.data()), expected.data(), found.size()) != 0 ? 1 : 0) +
-         (std::memcmp(static_cast<const void*>(found_descales.data()), expected_descales.data(), 4 * s.rows) != 0 ? 1
-                                                                                                                  : 0);
+  tensors::both<T> back(s.rows * s.in_stride + 8, T(0.0f));
+  octet::dequantize_into(octet::as_quantized(m.out_host(), descales.host.data(), granularity),
+                         matrix_view(back.host.data() + s.first, s.rows, s.cols, s.in_stride));
+  if (gpu::dequantize_into(m.out(), granularity, there,
+                           matrix_view(back.device.data() + s.first, s.rows, s.cols, s.in_stride)) != cudaSuccess)
+    return wrong + 1;
+  return wrong + back.differences();
 }
 
-template <class F, class T>
-std::size_t wrong_given(const shape& s, float d, scaling how) {
-  const std::vector<T> x = values<T>(s.rows, s.in_stride);
-  const octet::matrix_view<const T> in(x.data() + s.first, s.rows, s.cols, s.in_stride);
-  std::vector<F> expected(s.rows * s.out_stride, F::from_bits(0x2A));
-  const descale known(d);
-  octet::quantize_into(in, octet::per_tensor{}, &known,
-                       octet::matrix_view<F>(expected.data(), s.rows, s.cols, s.out_stride), how);
-  device::buffer<T> from(x);
-  device::buffer<F> codes(std::vector<F>(s.rows * s.out_stride, F::from_bits(0x2A)));
-  device::buffer<descale> descales(std::vector<descale>{known});
-  if (gpu::quantize(from.data() + s.first, s.in_stride, codes.data(), s.out_stride, descales.data(), s.rows, s.cols,
-                    nullptr, how) != cudaSuccess)
-    return 1;
-  const std::vector<F> found = codes.values();
-  return std::memcmp(static_cast<const void*>(found.data()), expected.data(), found.size()) != 0 ? 1 : 0;
+template <class F, class T, class Granularity>
+std::size_t every_rule(const shape& s, const Granularity& granularity) {
+  std::size_t wrong = 0;
+  for (const descale_form form : {descale_form::float32, descale_form::e8m0_up, descale_form::e8m0_floor})
+    for (const scaling how : {scaling::divide, scaling::multiply, scaling::scale_first})
+      wrong += found<F, T>(s, granularity, scale_rule(form, how));
+  scale_rule rule;
+  rule.on_nonfinite = octet::nonfinite::propagate;
+  rule.margin = 1;
+  wrong += found<F, T>(s, granularity, rule);
+  for (const float least : {1.0f, 0.00683594f, 0x1p-130f, 0x1p120f})
+    for (const scaling how : {scaling::divide, scaling::multiply}) wrong += given<F, T>(s, granularity, least, how);
+  return wrong;
 }
 
 template <class F, class T>
 void every_shape() {
-  std::size_t wrong = 0;
-  for (const shape& s : shapes) {
-    for (const descale_form form : {descale_form::float32, descale_form::e8m0_up, descale_form::e8m0_floor})
-      for (const scaling how : {scaling::divide, scaling::multiply, scaling::scale_first})
-        wrong += wrong_tokens<F, T>(s, octet::scale_rule(form, how));
-    for (const float d : {1.0f, 0.00683594f, 0x1p-130f, 0x1p120f})
-      for (const scaling how : {scaling::divide, scaling::multiply}) wrong += wrong_given<F, T>(s, d, how);
+  for (const shape& s : tensors::shapes) {
+    CAPTURE(s.rows);
+    CAPTURE(s.cols);
+    CHECK(every_rule<F, T>(s, octet::per_token{}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_tensor{}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_channel{0}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_channel{1}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_block<1, 32>{}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_block<1, 128>{}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_block<128, 128>{}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_block<3, 16>{1, 5}) == 0);
+    CHECK(every_rule<F, T>(s, octet::per_block<128, 128>{100, 64}) == 0);
   }
-  CHECK(wrong == 0);
+}
+
+// MX: the descales as E8M0 bytes, row by row and in blocks of 128 x 4.
+template <class T>
+std::size_t microscaled(const shape& s, bool swizzled) {
+  tensors::pair<octet::e4m3, T> m(s);
+  const octet::per_block<1, 32> granularity;
+  const scale_rule rule(descale_form::e8m0_up);
+  const std::size_t cols = (s.cols + 31) / 32, count = s.rows * cols, all_cols = (cols + 3) / 4 * 4;
+  std::vector<descale> descales(count);
+  octet::quantize_into(m.in_host(), granularity, rule, m.out_host(), descales.data());
+  tensors::both<octet::e8m0> codes(swizzled ? (s.rows + 127) / 128 * 128 * all_cols : count, octet::e8m0::from_bits(9));
+  if (swizzled) codes.host.assign(codes.host.size(), octet::e8m0::from_bits(0));
+  for (std::size_t r = 0; r < s.rows; ++r)
+    for (std::size_t c = 0; c < cols; ++c) {
+      const std::size_t block = r / 128 * (all_cols / 4) + c / 4, inside = r % 32 * 16 + r % 128 / 32 * 4 + c % 4;
+      codes.host[swizzled ? 512 * block + inside : r * cols + c] = octet::e8m0(descales[r * cols + c].value());
+    }
+  octet::e8m0* const to = codes.device.data();
+  const cudaError_t error = swizzled
+                                ? gpu::quantize_into(m.in(), granularity, rule, m.out(), gpu::swizzled_128x4(to, cols))
+                                : gpu::quantize_into(m.in(), granularity, rule, m.out(), to);
+  return (error != cudaSuccess ? 1 : 0) + m.codes.differences() + codes.differences();
 }
 
 }  // namespace
 
-TEST_CASE("The device quantizes as the host does, per token and with a descale that is given") {
-  every_shape<octet::e4m3, float>();
-  every_shape<octet::e4m3, octet::bfloat16>();
-  every_shape<octet::e5m2, octet::float16>();
+TEST_CASE("The device quantizes floats to E4M3 as the host does") { every_shape<octet::e4m3, float>(); }
+TEST_CASE("The device quantizes bfloat16s to E4M3 as the host does") { every_shape<octet::e4m3, octet::bfloat16>(); }
+TEST_CASE("The device quantizes halves to E5M2 as the host does") { every_shape<octet::e5m2, octet::float16>(); }
+
+TEST_CASE("MX descales are E8M0 codes, row by row or swizzled, with zeros in what is left of a block") {
+  for (const shape& s : tensors::shapes)
+    for (const bool swizzled : {false, true}) {
+      CHECK(microscaled<float>(s, swizzled) == 0);
+      CHECK(microscaled<octet::bfloat16>(s, swizzled) == 0);
+    }
 }
 
-TEST_CASE("What cannot be quantized is refused") {
-  device::buffer<float> x(values<float>(4, 16));
-  device::buffer<octet::e4m3> codes(64);
-  device::buffer<descale> d(4);
-  const float* const nothing = nullptr;
-  CHECK(gpu::quantize_tokens(nothing, 16, codes.data(), 16, d.data(), 0, 16) == cudaSuccess);
-  CHECK(gpu::quantize_tokens(nothing, 16, codes.data(), 16, d.data(), 4, 16) == cudaErrorInvalidValue);
-  CHECK(gpu::quantize_tokens(x.data(), 15, codes.data(), 16, d.data(), 4, 16) == cudaErrorInvalidValue);
-  CHECK(gpu::quantize_tokens(x.data(), 16, codes.data(), 15, d.data(), 4, 16) == cudaErrorInvalidValue);
-  CHECK(gpu::quantize(x.data(), 16, codes.data(), 16, nullptr, 4, 16) == cudaErrorInvalidValue);
-  CHECK(gpu::quantize(x.data(), 16, reinterpret_cast<octet::e4m3*>(x.data()), 16, d.data(), 4, 16) ==
-        cudaErrorInvalidValue);
-  auto* const inside = reinterpret_cast<descale*>(x.data());
-  CHECK(gpu::quantize_tokens(x.data(), 16, codes.data(), 16, inside, 4, 16) == cudaErrorInvalidValue);
-  CHECK(gpu::quantize(x.data(), 16, codes.data(), 16, inside, 4, 16) == cudaSuccess);  // only read
-  auto* const among_codes = reinterpret_cast<descale*>(codes.data());
-  CHECK(gpu::quantize(x.data(), 16, codes.data(), 16, among_codes, 4, 16) == cudaErrorInvalidValue);
-  octet::scale_rule rule;
-  rule.on_nonfinite = octet::nonfinite::propagate;
-  CHECK(gpu::quantize_tokens(x.data(), 16, codes.data(), 16, d.data(), 4, 16, nullptr, rule) == cudaErrorNotSupported);
+TEST_CASE("Descales of 1 x 128 lie column by column where a product wants them so") {
+  const shape s{7, 300, 304, 304, 0};
+  tensors::pair<octet::e4m3, float> m(s);
+  const octet::per_block<1, 128> granularity;
+  std::vector<descale> rows(21);
+  octet::quantize_into(m.in_host(), granularity, scale_rule(), m.out_host(), rows.data());
+  tensors::both<descale> columns(24, descale(3));
+  for (std::size_t i = 0; i < 7; ++i)
+    for (std::size_t j = 0; j < 3; ++j) columns.host[j * 8 + i] = rows[i * 3 + j];
+  const auto view = gpu::column_major(columns.device.data(), 7);
+  CHECK(gpu::quantize_into(m.in(), granularity, scale_rule(), m.out(), view) == cudaSuccess);
+  CHECK(m.codes.differences() == 0);
+  CHECK(columns.differences() == 0);
+}
+
+TEST_CASE("A dynamic scale of a tensor is found in the stream, and captured in a graph it is found anew") {
+  const shape s{33, 128, 128, 128, 0};
+  tensors::pair<octet::e4m3, float> m(s);
+  tensors::both<descale> d(1, descale(3));
+  tensors::both<float> amax(1, 0.0f);
+  cudaStream_t stream;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CHECK(gpu::quantize_into(m.in(), octet::per_tensor{}, scale_rule(), m.out(), d.device.data(), amax.device.data(),
+                           stream) == cudaSuccess);
+  cudaGraph_t graph;
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  cudaGraphExec_t ready;
+  REQUIRE(cudaGraphInstantiate(&ready, graph, 0) == cudaSuccess);
+  for (const float factor : {1.0f, 0.001f}) {  // a smaller amax than before is found too
+    for (float& x : m.values.host) x *= factor;
+    m.values.to_device();
+    REQUIRE(cudaGraphLaunch(ready, stream) == cudaSuccess);
+    REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+    octet::quantize_into(m.in_host(), octet::per_tensor{}, scale_rule(), m.out_host(), d.host.data());
+    amax.host[0] = octet::amax(m.values.host.data(), s.rows * s.cols, octet::nonfinite::ignore);
+    CHECK(m.codes.differences() + d.differences() + amax.differences() == 0);
+  }
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+}
+
+TEST_CASE("What cannot be quantized is refused, and nothing is written") {
+  const shape s{4, 16, 16, 16, 0};
+  tensors::pair<octet::e4m3, float> m(s);
+  tensors::both<descale> d(4, descale(3));
+  tensors::both<float> amax(4, 5.0f);
+  const auto in = m.in();
+  const auto out = m.out();
+  descale* const to = d.device.data();
+  const octet::per_token tokens;
+  const scale_rule rule;
+  using floats = matrix_view<const float>;
+  using codes = matrix_view<octet::e4m3>;
+  const auto refused = [](cudaError_t error) { return error == cudaErrorInvalidValue; };
+  CHECK(gpu::quantize_into(floats(nullptr, 0, 16), tokens, rule, codes(out.data, 0, 16), to) == cudaSuccess);
+  CHECK(refused(gpu::quantize_into(floats(nullptr, 4, 16), tokens, rule, out, to)));
+  CHECK(refused(gpu::quantize_into(floats(in.data, 4, 16, 15), tokens, rule, out, to)));
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, codes(out.data, 4, 16, 15), to)));
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, codes(out.data, 3, 16), to)));
+  CHECK(refused(gpu::quantize_into(floats(in.data, std::size_t{1} << 62, 16), tokens, rule,
+                                   codes(out.data, std::size_t{1} << 62, 16), to)));
+  CHECK(refused(gpu::quantize_into(in, tokens, static_cast<const descale*>(nullptr), out)));
+  CHECK(refused(gpu::quantize_into(in, octet::per_channel{2}, rule, out, to, amax.device.data())));
+  CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, rule, out, to, static_cast<float*>(nullptr))));
+  auto* const over_input = reinterpret_cast<octet::e4m3*>(m.values.device.data());
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, codes(over_input, 4, 16), to)));
+  auto* const inside = reinterpret_cast<descale*>(m.values.device.data());
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, out, inside)));
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, out, reinterpret_cast<descale*>(out.data))));
+  CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, rule, out, to, reinterpret_cast<float*>(to))));
+  auto* const odd = reinterpret_cast<descale*>(reinterpret_cast<char*>(to) + 2);
+  CHECK(gpu::quantize_into(in, tokens, rule, out, odd) == cudaErrorMisalignedAddress);
+  scale_rule rejecting;
+  rejecting.on_nonfinite = octet::nonfinite::reject;
+  CHECK(gpu::quantize_into(in, tokens, rejecting, out, to) == cudaErrorNotSupported);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(m.codes.differences() + d.differences() + amax.differences() == 0);
 }

@@ -1,10 +1,12 @@
-// Kernels over many values, encode and decode, and what every launcher does.
+// Kernels over many values, encode, decode and amax, and what every launcher does.
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include "slices.cuh"
+#include <cub/block/block_reduce.cuh>
+
+#include "tiles.cuh"
 
 namespace octet {
 inline namespace v0 {
@@ -13,8 +15,9 @@ namespace cuda {
 // A launcher checks its arguments, starts kernels on the caller's stream and returns: it allocates nothing, waits for
 // nothing, and can be captured in a graph. All pointers are to device memory. It returns
 //   cudaSuccess                   started; also for no values at all, with any pointers
-//   cudaErrorInvalidValue         a null pointer, or an output that overlaps an input
+//   cudaErrorInvalidValue         a null pointer, an output that overlaps an input, a stride below the columns
 //   cudaErrorMisalignedAddress    a pointer that is not a multiple of its element's size
+//   cudaErrorNotSupported         nonfinite::reject: only the host looks before it writes
 //   what cudaLaunchKernel says    no device, or one this code was not compiled for
 // Launchers and kernels have internal linkage: a unit launches what was compiled with its own flags, for its own GPUs.
 // Nothing is written where it fails. Pointers that are multiples of 16 bytes take the fast road: 16 values a thread, in
@@ -62,6 +65,55 @@ OCTET_LOCAL cudaError_t check(const In* in, std::size_t in_n, const Out* out, st
   return overlap(in, in_n * sizeof(In), out, out_n * sizeof(Out)) ? cudaErrorInvalidValue : cudaSuccess;
 }
 
+// Rows without gaps are one long row.
+template <class T>
+OCTET_HOST_INLINE matrix_view<T> joined(const matrix_view<T>& m) {
+  return m.row_stride == m.cols ? matrix_view<T>(m.data, 1, m.rows * m.cols) : m;
+}
+// Whether the rows begin at multiples of 16 bytes.
+template <class T>
+OCTET_HOST_INLINE bool is_wide(const matrix_view<T>& m) {
+  return is_multiple(m.data, 16) && (m.rows < 2 || m.row_stride * sizeof(T) % 16 == 0);
+}
+
+struct larger {
+  OCTET_INLINE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
+};
+
+// A thread reads several slices of N, a block's width apart, and a block adds what it found to the amax in memory: an
+// atomic operation for 32,768 values.
+constexpr int slices_a_thread = 8;
+template <int N, class T>
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+    amax_kernel(matrix_view<const T> x, float* amax, bool of_finite) {
+  const std::size_t of_a_row = (x.cols + N - 1) / N, count = x.rows * of_a_row;
+  const std::size_t first = std::size_t{blockIdx.x} * threads_a_block * slices_a_thread + threadIdx.x;
+  std::uint32_t largest = 0;
+  for (int k = 0; k < slices_a_thread; ++k)
+    if (const std::size_t slice = first + std::size_t{threads_a_block} * static_cast<unsigned>(k); slice < count) {
+      const std::size_t row = slice / of_a_row, col = slice % of_a_row * N;
+      largest = larger{}(largest, amax_bits(load<N>(x.row(row) + col, x.cols - col), of_finite));
+    }
+  using reduction = cub::BlockReduce<std::uint32_t, threads_a_block>;
+  __shared__ typename reduction::TempStorage shared;
+  largest = reduction(shared).Reduce(largest, larger{});
+  if (threadIdx.x == 0) atomicMax(reinterpret_cast<unsigned*>(amax), largest);
+}
+
+// The arguments are checked.
+template <class T>
+OCTET_LOCAL cudaError_t launch_amax(matrix_view<const T> x, float* amax, bool of_finite, cudaStream_t stream) {
+  if (const cudaError_t error = cudaMemsetAsync(amax, 0, sizeof *amax, stream); error != cudaSuccess) return error;
+  x = joined(x);
+  const auto threads = [&](std::size_t n) {
+    const std::size_t slices = x.rows * ((x.cols + n - 1) / n);
+    return round_up((slices + slices_a_thread - 1) / slices_a_thread, threads_a_block);
+  };
+  constexpr int many = values_a_thread;
+  if (is_wide(x)) return launch(amax_kernel<many, T>, threads(many), stream, x, amax, of_finite);
+  return launch(amax_kernel<1, T>, threads(1), stream, x, amax, of_finite);
+}
+
 }  // namespace detail
 
 // in: n values; out: n codes, nearest even; may not overlap. Infinities, values beyond the largest and NaN as in
@@ -86,6 +138,16 @@ OCTET_LOCAL cudaError_t decode(const F* codes, T* x, std::size_t n, cudaStream_t
   if (detail::is_multiple(x, 16) && detail::is_multiple(codes, 16))
     return detail::launch(detail::decode_kernel<many, F, T>, (n + many - 1) / many, stream, codes, x, n);
   return detail::launch(detail::decode_kernel<1, F, T>, n, stream, codes, x, n);
+}
+
+// The largest magnitude of n values, 0 for none, as octet::amax of float and the 16-bit floats has it, written to *amax.
+template <class T>
+OCTET_LOCAL cudaError_t amax(const T* x, std::size_t n, float* amax, cudaStream_t stream = nullptr,
+                             nonfinite policy = nonfinite::propagate) {
+  if (policy == nonfinite::reject) return cudaErrorNotSupported;
+  if (n == 0 && amax != nullptr) return cudaMemsetAsync(amax, 0, sizeof *amax, stream);
+  if (const cudaError_t error = detail::check(x, n, amax, 1); error != cudaSuccess) return error;
+  return detail::launch_amax(matrix_view<const T>(x, 1, n), amax, policy == nonfinite::ignore, stream);
 }
 
 }  // namespace cuda

@@ -1,8 +1,8 @@
-// Quantizing on the device: with a scale that is there, and with one found for every token.
+// Quantizing on the device, with the functions, bytes and descales of octet/quantize.hpp.
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cub/block/block_reduce.cuh>
+#include <cub/warp/warp_reduce.cuh>
 
 #include "kernels.cuh"
 
@@ -10,109 +10,307 @@ namespace octet {
 inline namespace v0 {
 namespace cuda {
 
+// In all of these: matrices are row-major [rows, cols] in device memory; T is float, octet::float16, octet::bfloat16 or
+// another 16-bit float; F is any signed format. Codes are rounded to nearest even and saturate; NaN becomes the format's
+// NaN. Errors as in kernels.cuh, and cudaErrorInvalidValue for shapes that differ, a stride below cols, and a size beyond
+// the address space. Infinities and NaN as rule.on_nonfinite says; nonfinite::reject is cudaErrorNotSupported.
+
 namespace detail {
 
-// Whether rows of `cols` values, `stride` apart, begin at multiples of 16 bytes.
+// -- Arguments -------------------------------------------------------------------------------------------------------
+
+// From the first element to behind the last; 0 if that is beyond the address space, or the stride is below the columns.
 template <class T>
-OCTET_LOCAL bool is_wide(const T* p, std::size_t rows, std::size_t stride) {
-  return is_multiple(p, 16) && (rows < 2 || stride * sizeof(T) % 16 == 0);
+OCTET_HOST_INLINE std::size_t checked_extent(const matrix_view<T>& m) {
+  constexpr std::size_t most = static_cast<std::size_t>(-1) / 2 / sizeof(T);
+  if (m.row_stride < m.cols || m.cols > most || (m.rows - 1) > (most - m.cols) / m.row_stride) return 0;
+  return m.extent();
 }
 
-template <class T>
-struct device_matrix {
-  T* data;
-  std::size_t stride;
-};
+// Of a matrix with elements, an output of the same shape, and `count` descales, which are read (const) or written.
+template <class In, class Out, class Descale>
+OCTET_LOCAL cudaError_t check(const matrix_view<In>& in, const matrix_view<Out>& out, Descale* descales,
+                              std::size_t count) {
+  const std::size_t in_n = checked_extent(in), out_n = checked_extent(out);
+  if (in_n == 0 || out_n == 0) return cudaErrorInvalidValue;
+  if (const cudaError_t error = check(in.data, in_n, out.data, out_n); error != cudaSuccess) return error;
+  if (const cudaError_t error = check(descales, count, out.data, out_n); error != cudaSuccess) return error;
+  return std::is_const_v<Descale> ? cudaSuccess : check(in.data, in_n, descales, count);
+}
 
-// A block a row, blocks taking rows in turn where there are more than a grid has. The row is read twice, the second
-// time from the cache, where it has just been put.
-template <int N, class F, class T>
-OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
-    quantize_tokens_kernel(device_matrix<const T> x, device_matrix<F> codes, descale* descales, std::size_t rows,
-                           std::size_t cols, scale_rule rule) {
-  using reduction = cub::BlockReduce<std::uint32_t, threads_a_block>;
-  __shared__ typename reduction::TempStorage shared;
-  __shared__ float amax;
-  const std::size_t slices = (cols + N - 1) / N;
-  for (std::size_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* const from = x.data + row * x.stride;
-    std::uint32_t largest = 0;
-    for (std::size_t slice = threadIdx.x; slice < slices; slice += threads_a_block) {
-      const std::uint32_t found = finite_amax_bits(load<N>(from + slice * N, cols - slice * N));
-      largest = found > largest ? found : largest;
-    }
-    largest = reduction(shared).Reduce(largest, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
-    if (threadIdx.x == 0) amax = bit_cast<float>(largest);
+// Elements of the array that a view of the descales of [tile_rows, tile_cols] reaches into.
+template <class Descale>
+OCTET_HOST_INLINE std::size_t descale_extent(const descale_view<Descale>& d, std::size_t tile_rows,
+                                             std::size_t tile_cols) {
+  if (d.swizzled) return round_up(tile_rows, 128) * d.row_stride;
+  return d.index(tile_rows - 1, tile_cols - 1) + 1;
+}
+
+template <class Granularity>
+OCTET_HOST_INLINE bool is_granularity(const Granularity&) {
+  return true;
+}
+OCTET_HOST_INLINE bool is_granularity(const per_channel& g) { return g.axis == 0 || g.axis == 1; }
+
+// Whether the kernels can take slices of many values, in accesses of 16 bytes.
+template <class T, class F>
+OCTET_HOST_INLINE bool takes_slices(const matrix_view<T>& in, const matrix_view<F>& out, const tiling& t) {
+  return is_wide(in) && is_wide(out) && cuts_between_slices<values_a_thread>(t.cols, in.cols);
+}
+
+// -- A team of threads a tile ----------------------------------------------------------------------------------------
+
+// The largest of what the threads of a team have, for each of them. A team is a part of a warp, or the block.
+template <int Team>
+__device__ __forceinline__ std::uint32_t largest_of_team(std::uint32_t mine) {
+  if constexpr (Team <= 32) {
+    using reduction = cub::WarpReduce<std::uint32_t, Team>;
+    __shared__ typename reduction::TempStorage shared[threads_a_block / Team];
+    const std::uint32_t largest = reduction(shared[threadIdx.x / Team]).Reduce(mine, larger{});
+    return __shfl_sync(0xFFFFFFFF, largest, 0, Team);
+  } else {
+    static_assert(Team == threads_a_block, "a team is a part of a warp, or the block");
+    using reduction = cub::BlockReduce<std::uint32_t, threads_a_block>;
+    __shared__ typename reduction::TempStorage shared;
+    __shared__ std::uint32_t of_all;
+    const std::uint32_t largest = reduction(shared).Reduce(mine, larger{});
+    if (threadIdx.x == 0) of_all = largest;
     __syncthreads();
-    const group_scale s = scale_of<F>(amax, rule);
-    if (threadIdx.x == 0) descales[row] = s.stored;
-    for (std::size_t slice = threadIdx.x; slice < slices; slice += threads_a_block)
-      quantize_slice<N>(from, codes.data + row * codes.stride, cols, slice, s);
-    __syncthreads();
+    return of_all;
   }
 }
 
-template <int N, class F, class T>
+// Tiles are numbered row by row; those beyond the matrix fill the swizzled blocks of descales and have no elements.
+template <int N, int Team, int Held, bool Again, class F, class T, class Rows, class Descale>
 OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
-    quantize_given_kernel(device_matrix<const T> x, device_matrix<F> codes, const descale* d, std::size_t rows,
-                          std::size_t cols, scaling how) {
-  const group_scale s = scale_of(*d, how);
-  const std::size_t slices = (cols + N - 1) / N, slice = thread_number(), row = slice / slices;
-  if (row < rows) quantize_slice<N>(x.data + row * x.stride, codes.data + row * codes.stride, cols, slice % slices, s);
+    quantize_tiles_kernel(matrix_view<const T> in, tiling t, scale_rule rule, Rows to, descale_view<Descale> descales,
+                          std::size_t tile_rows, std::size_t tile_cols, std::size_t numbered_cols) {
+  const std::size_t number = thread_number() / Team, i = number / numbered_cols, j = number % numbered_cols;
+  const std::size_t lane = threadIdx.x % Team;
+  const bool is_tile = i < tile_rows && j < tile_cols;
+  const tile_slices<N> tile = is_tile ? tile_slices<N>::of(t, in.rows, in.cols, i, j) : tile_slices<N>{0, 0, 0, 0, 1};
+  tile_share<N, Team, Held, Again, T> share;
+  const std::uint32_t amax = largest_of_team<Team>(share.read(in, tile, lane, rule.on_nonfinite == nonfinite::ignore));
+  if (is_tile) {
+    const group_scale s = scale_of<F>(bit_cast<float>(amax), rule);
+    if (lane == 0 && to.row(tile.first_row) != nullptr)
+      descales.data[descales.index(to.descale_row(i), j)] = stored_as<Descale>(s.stored);
+    share.template write<F>(in, tile, lane, s, to);
+  } else if (descales.swizzled && lane == 0 && i < round_up(tile_rows, 128)) {
+    descales.data[descales.index(i, j)] = stored_as<Descale>(descale(0));
+  }
 }
 
-// Of a matrix, an output of the same shape, and the descales, which are read or written. From the first element to
-// behind the last, the gaps between rows included.
-template <class F, class T, class Descale>
-OCTET_LOCAL cudaError_t check(device_matrix<const T> x, device_matrix<F> codes, std::size_t rows, std::size_t cols,
-                              Descale* descales, std::size_t count) {
-  if (x.stride < cols || codes.stride < cols) return cudaErrorInvalidValue;
-  const std::size_t in = (rows - 1) * x.stride + cols, out = (rows - 1) * codes.stride + cols;
-  if (const cudaError_t error = check(x.data, in, codes.data, out); error != cudaSuccess) return error;
-  if (const cudaError_t error = check(descales, count, codes.data, out); error != cudaSuccess) return error;
-  return std::is_const_v<Descale> ? cudaSuccess : check(x.data, in, descales, count);
+// The most slices of `values_a_thread` in a tile, 0 if any number.
+template <class Granularity>
+inline constexpr std::size_t most_slices = 0;
+template <std::size_t R, std::size_t C>
+inline constexpr std::size_t most_slices<per_block<R, C>> = R*((C + values_a_thread - 1) / values_a_thread);
+
+// Picks the team by the tile: what it holds is read from memory once. The arguments are checked.
+template <class F, std::size_t Most, class T, class Rows, class Descale>
+OCTET_LOCAL cudaError_t launch_tiles(matrix_view<const T> in, const tiling& t, const scale_rule& rule, const Rows& to,
+                                     bool slices, const descale_view<Descale>& descales, cudaStream_t stream) {
+  const std::size_t tile_rows = t.rows.count(in.rows), tile_cols = t.cols.count(in.cols);
+  const std::size_t all_cols = descales.swizzled ? descales.row_stride : tile_cols;
+  const std::size_t tiles = (descales.swizzled ? round_up(tile_rows, 128) : tile_rows) * all_cols;
+  const auto start = [&](auto kernel, std::size_t team) {
+    return launch(kernel, tiles * team, stream, in, t, rule, to, descales, tile_rows, tile_cols, all_cols);
+  };
+  const std::size_t rows = t.rows.size < in.rows ? t.rows.size : in.rows;
+  const std::size_t cols = t.cols.size < in.cols ? t.cols.size : in.cols;
+  constexpr int many = values_a_thread;
+  constexpr auto can_be = [](std::size_t least) { return Most == 0 || Most > least; };
+  if (!slices) {
+    if (rows * cols <= 1024) return start(quantize_tiles_kernel<1, 32, 4, true, F, T, Rows, Descale>, 32);
+    return start(quantize_tiles_kernel<1, 256, 4, true, F, T, Rows, Descale>, 256);
+  }
+  const std::size_t count = rows * ((cols + many - 1) / many);
+  if (count <= 2) return start(quantize_tiles_kernel<many, 2, 1, false, F, T, Rows, Descale>, 2);
+  if constexpr (can_be(2))
+    if (count <= 8) return start(quantize_tiles_kernel<many, 8, 1, false, F, T, Rows, Descale>, 8);
+  if constexpr (can_be(8))
+    if (count <= 128) return start(quantize_tiles_kernel<many, 32, 4, false, F, T, Rows, Descale>, 32);
+  if constexpr (can_be(128))
+    if (count <= 256) return start(quantize_tiles_kernel<many, 256, 1, false, F, T, Rows, Descale>, 256);
+  if constexpr (can_be(256)) return start(quantize_tiles_kernel<many, 256, 4, true, F, T, Rows, Descale>, 256);
+  return cudaErrorInvalidValue;  // not reached: a tile has no more slices than its granularity says
+}
+
+// -- Scales that are there already -----------------------------------------------------------------------------------
+
+template <int N, class F, class T, class Scales, class Rows>
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+    quantize_slices_kernel(matrix_view<const T> in, tiling t, Scales scales, Rows to) {
+  quantize_slice<N, F>(in, t, scales, to, thread_number());
+}
+template <int N, class T, class F, class Descale>
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+    dequantize_slices_kernel(matrix_view<const F> codes, tiling t, descale_view<const Descale> descales,
+                             matrix_view<T> out) {
+  dequantize_slice<N>(codes, t, descales, out, thread_number());
+}
+template <int N, class T>
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+    column_amax_kernel(matrix_view<const T> in, float* amax, bool of_finite) {
+  const auto patch = column_patch<N>::of(in.rows, in.cols, thread_number());
+  if (patch.row >= in.rows) return;
+  const pack<std::uint32_t, N> largest = column_amax_bits<N>(in, patch, of_finite);
+  for (int k = 0; k < N; ++k)
+    if (patch.col + static_cast<std::size_t>(k) < in.cols)
+      atomicMax(reinterpret_cast<unsigned*>(amax) + patch.col + k, largest.value[k]);
+}
+template <int N, class F, class T, class Scales>
+OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+    quantize_columns_kernel(matrix_view<const T> in, Scales scales, matrix_view<F> codes) {
+  quantize_columns<N>(in, scales, codes, column_patch<N>::of(in.rows, in.cols, thread_number()));
+}
+
+// A descale a column, or tiles that are wider.
+OCTET_HOST_INLINE bool is_of_columns(const tiling& t, std::size_t rows, std::size_t cols) {
+  return t.rows.count(rows) == 1 && t.cols.size == 1 && cols > 1;
+}
+
+template <class F, class T, class Scales>
+OCTET_LOCAL cudaError_t launch_scaled(matrix_view<const T> in, const tiling& t, const Scales& scales,
+                                      matrix_view<F> codes, cudaStream_t stream) {
+  constexpr int many = values_a_thread, some = 4;  // a column has a scale in registers of its own
+  if (is_of_columns(t, in.rows, in.cols)) {
+    if (is_wide(in) && is_wide(codes))
+      return launch(quantize_columns_kernel<some, F, T, Scales>, column_patch<some>::count(in.rows, in.cols), stream,
+                    in, scales, codes);
+    return launch(quantize_columns_kernel<1, F, T, Scales>, column_patch<1>::count(in.rows, in.cols), stream, in,
+                  scales, codes);
+  }
+  const matrix_rows<F> to{codes};
+  if (takes_slices(in, codes, t))
+    return launch(quantize_slices_kernel<many, F, T, Scales, matrix_rows<F>>, in.rows * ((in.cols + many - 1) / many),
+                  stream, in, t, scales, to);
+  return launch(quantize_slices_kernel<1, F, T, Scales, matrix_rows<F>>, in.rows * in.cols, stream, in, t, scales, to);
+}
+
+// The amaxes of a tensor, of its rows or of its columns.
+template <class T>
+OCTET_LOCAL cudaError_t launch_amaxes(matrix_view<const T> in, const tiling& t, float* amax, bool of_finite,
+                                      cudaStream_t stream) {
+  if (!is_of_columns(t, in.rows, in.cols)) return launch_amax(in, amax, of_finite, stream);
+  if (const cudaError_t error = cudaMemsetAsync(amax, 0, in.cols * sizeof *amax, stream); error != cudaSuccess)
+    return error;
+  constexpr int some = 4;
+  if (is_wide(in))
+    return launch(column_amax_kernel<some, T>, column_patch<some>::count(in.rows, in.cols), stream, in, amax,
+                  of_finite);
+  return launch(column_amax_kernel<1, T>, column_patch<1>::count(in.rows, in.cols), stream, in, amax, of_finite);
 }
 
 }  // namespace detail
 
-// Quantizes [rows, cols] with one descale for all of it, which lies on the device (a static scale, or one a kernel
-// before this one has found): codes = x / descale, saturating, to nearest even, the bytes of octet::quantize_into with
-// the same descale. x_stride, codes_stride: elements from row to row, at least cols. how: divide, or multiply by the
-// reciprocal. Errors as above, and cudaErrorInvalidValue for a stride below cols.
-template <class F, class T>
-OCTET_LOCAL cudaError_t quantize(const T* x, std::size_t x_stride, F* codes, std::size_t codes_stride, const descale* d,
-                                 std::size_t rows, std::size_t cols, cudaStream_t stream = nullptr,
-                                 scaling how = scaling::divide) {
-  if (rows == 0 || cols == 0) return cudaSuccess;
-  const detail::device_matrix<const T> in{x, x_stride};
-  const detail::device_matrix<F> out{codes, codes_stride};
-  if (const cudaError_t error = detail::check(in, out, rows, cols, d, 1); error != cudaSuccess) return error;
-  constexpr int many = detail::values_a_thread;
-  if (detail::is_wide(x, rows, x_stride) && detail::is_wide(codes, rows, codes_stride))
-    return detail::launch(detail::quantize_given_kernel<many, F, T>, rows * ((cols + many - 1) / many), stream, in, out,
-                          d, rows, cols, how);
-  return detail::launch(detail::quantize_given_kernel<1, F, T>, rows * cols, stream, in, out, d, rows, cols, how);
+// Descales found, a tile that a team of threads can share: per_token{}, per_block<R, C>{}. descales: written, a
+// descale_view, or a pointer to descale_count(granularity, rows, cols) of them in the order of the host. Codes and
+// descales are those of octet::quantize_into. A tile of up to 16,384 values is read from memory once.
+template <class F, class T, class Granularity, class Descale>
+OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
+                                      matrix_view<F> codes, descale_view<Descale> descales,
+                                      cudaStream_t stream = nullptr) {
+  using Value = std::remove_const_t<T>;
+  static_assert(!std::is_same_v<Granularity, per_tensor> && !std::is_same_v<Granularity, per_channel>,
+                "per_tensor and per_channel take a workspace: the amaxes");
+  if (rule.on_nonfinite == nonfinite::reject) return cudaErrorNotSupported;
+  if (in.rows != codes.rows || in.cols != codes.cols) return cudaErrorInvalidValue;
+  if (in.empty()) return cudaSuccess;
+  const tiling t = granularity.tiles(in.rows, in.cols);
+  const std::size_t count = detail::descale_extent(descales, t.rows.count(in.rows), t.cols.count(in.cols));
+  if (const cudaError_t error = detail::check(in, codes, descales.data, count); error != cudaSuccess) return error;
+  return detail::launch_tiles<F, detail::most_slices<Granularity>>(
+      matrix_view<const Value>(in), t, rule, detail::matrix_rows<F>{codes}, detail::takes_slices(in, codes, t),
+      descales, stream);
+}
+template <class F, class T, class Granularity, class Descale>
+OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
+                                      matrix_view<F> codes, Descale* descales, cudaStream_t stream = nullptr) {
+  const tiling t = granularity.tiles(in.rows, in.cols);
+  return cuda::quantize_into(in, granularity, rule, codes, row_major(descales, t.cols.count(in.cols)), stream);
 }
 
-// Quantizes [rows, cols] with a descale for each row, found from its largest finite magnitude by the rule and written
-// to descales [rows]: the bytes and descales of octet::quantize_into per_token. Values that are not finite keep NaN and
-// saturate, as there; rules that propagate or reject them are cudaErrorNotSupported.
-template <class F, class T>
-OCTET_LOCAL cudaError_t quantize_tokens(const T* x, std::size_t x_stride, F* codes, std::size_t codes_stride,
-                                        descale* descales, std::size_t rows, std::size_t cols,
-                                        cudaStream_t stream = nullptr, const scale_rule& rule = scale_rule()) {
-  if (rule.on_nonfinite != nonfinite::ignore) return cudaErrorNotSupported;
-  if (rows == 0 || cols == 0) return cudaSuccess;
-  const detail::device_matrix<const T> in{x, x_stride};
-  const detail::device_matrix<F> out{codes, codes_stride};
-  if (const cudaError_t error = detail::check(in, out, rows, cols, descales, rows); error != cudaSuccess) return error;
+// Descales found, of the tensor or of each channel: per_tensor{}, per_channel{axis}. amax: workspace of as many floats as
+// there are descales, cleared in the stream; afterwards it holds the amaxes of the tensor or of its columns (rows do not
+// need it). The tensor is read twice, in rows once. descales: written.
+template <class F, class T, class Granularity>
+OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
+                                      matrix_view<F> codes, descale* descales, float* amax,
+                                      cudaStream_t stream = nullptr) {
+  using Value = std::remove_const_t<T>;
+  static_assert(std::is_same_v<Granularity, per_tensor> || std::is_same_v<Granularity, per_channel>,
+                "other granularities need no workspace");
+  if (rule.on_nonfinite == nonfinite::reject) return cudaErrorNotSupported;
+  if (in.rows != codes.rows || in.cols != codes.cols || !detail::is_granularity(granularity))
+    return cudaErrorInvalidValue;
+  if (in.empty()) return cudaSuccess;
+  const tiling t = granularity.tiles(in.rows, in.cols);
+  const std::size_t tile_cols = t.cols.count(in.cols), count = t.rows.count(in.rows) * tile_cols;
+  if (const cudaError_t error = detail::check(in, codes, descales, count); error != cudaSuccess) return error;
+  if (const cudaError_t error = detail::check(in, codes, amax, count); error != cudaSuccess) return error;
+  if (const cudaError_t error = detail::check(descales, count, amax, count); error != cudaSuccess) return error;
+  const matrix_view<const Value> from(in);
+  if (count == in.rows && count > 1 && tile_cols == 1)
+    return detail::launch_tiles<F, 0>(from, t, rule, detail::matrix_rows<F>{codes}, detail::takes_slices(in, codes, t),
+                                      row_major(descales, 1), stream);
+  const bool of_finite = rule.on_nonfinite == nonfinite::ignore;
+  if (const cudaError_t error = detail::launch_amaxes(from, t, amax, of_finite, stream); error != cudaSuccess)
+    return error;
+  return detail::launch_scaled(from, t, detail::found_scales<F>{amax, tile_cols, rule, descales}, codes, stream);
+}
+
+// Descales given, in device memory: a descale_view, or a pointer to descale_count(granularity, rows, cols) of them in the
+// order of the host. The bytes of octet::quantize_into with the same descales; they are not looked at, and one that is
+// not finite and above zero makes codes of no meaning. how: divide by the descale, or multiply by its reciprocal.
+template <class F, class T, class Granularity, class Descale>
+OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity,
+                                      descale_view<const Descale> descales, matrix_view<F> codes,
+                                      scaling how = scaling::divide, cudaStream_t stream = nullptr) {
+  using Value = std::remove_const_t<T>;
+  if (in.rows != codes.rows || in.cols != codes.cols || !detail::is_granularity(granularity))
+    return cudaErrorInvalidValue;
+  if (in.empty()) return cudaSuccess;
+  const tiling t = granularity.tiles(in.rows, in.cols);
+  const std::size_t count = detail::descale_extent(descales, t.rows.count(in.rows), t.cols.count(in.cols));
+  if (const cudaError_t error = detail::check(in, codes, descales.data, count); error != cudaSuccess) return error;
+  return detail::launch_scaled(matrix_view<const Value>(in), t, detail::given_scales<Descale>{descales, how}, codes,
+                               stream);
+}
+template <class F, class T, class Granularity, class Descale>
+OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const Descale* descales,
+                                      matrix_view<F> codes, scaling how = scaling::divide,
+                                      cudaStream_t stream = nullptr) {
+  const tiling t = granularity.tiles(in.rows, in.cols);
+  return cuda::quantize_into(in, granularity, row_major(descales, t.cols.count(in.cols)), codes, how, stream);
+}
+
+// out = code * descale, rounded once to T, to nearest even: the values of octet::dequantize_into. out: [rows, cols].
+template <class F, class Granularity, class Descale, class T>
+OCTET_LOCAL cudaError_t dequantize_into(matrix_view<F> codes, const Granularity& granularity,
+                                        descale_view<const Descale> descales, matrix_view<T> out,
+                                        cudaStream_t stream = nullptr) {
+  using Code = std::remove_const_t<F>;
+  if (out.rows != codes.rows || out.cols != codes.cols || !detail::is_granularity(granularity))
+    return cudaErrorInvalidValue;
+  if (out.empty()) return cudaSuccess;
+  const tiling t = granularity.tiles(out.rows, out.cols);
+  const std::size_t count = detail::descale_extent(descales, t.rows.count(out.rows), t.cols.count(out.cols));
+  if (const cudaError_t error = detail::check(codes, out, descales.data, count); error != cudaSuccess) return error;
   constexpr int many = detail::values_a_thread;
-  constexpr std::size_t most_blocks = 0x7FFFFFFF;
-  const std::size_t threads = (rows < most_blocks ? rows : most_blocks) * detail::threads_a_block;
-  if (detail::is_wide(x, rows, x_stride) && detail::is_wide(codes, rows, codes_stride))
-    return detail::launch(detail::quantize_tokens_kernel<many, F, T>, threads, stream, in, out, descales, rows, cols,
-                          rule);
-  return detail::launch(detail::quantize_tokens_kernel<1, F, T>, threads, stream, in, out, descales, rows, cols, rule);
+  const matrix_view<const Code> from(codes);
+  if (detail::takes_slices(codes, out, t))
+    return detail::launch(detail::dequantize_slices_kernel<many, T, Code, Descale>,
+                          out.rows * ((out.cols + many - 1) / many), stream, from, t, descales, out);
+  return detail::launch(detail::dequantize_slices_kernel<1, T, Code, Descale>, out.rows * out.cols, stream, from, t,
+                        descales, out);
+}
+template <class F, class Granularity, class Descale, class T>
+OCTET_LOCAL cudaError_t dequantize_into(matrix_view<F> codes, const Granularity& granularity, const Descale* descales,
+                                        matrix_view<T> out, cudaStream_t stream = nullptr) {
+  const tiling t = granularity.tiles(out.rows, out.cols);
+  return cuda::dequantize_into(codes, granularity, row_major(descales, t.cols.count(out.cols)), out, stream);
 }
 
 }  // namespace cuda

@@ -10,17 +10,27 @@ inline namespace v0 {
 namespace cuda {
 namespace detail {
 
-// N values from memory and to it; of the last pack only those that are there. In device code a whole pack goes in
-// accesses of up to 16 bytes; `p` is a multiple of its alignment. there: how many, 1 or more.
+#if defined(__CUDA_ARCH__)
+// How a pack goes to and from memory: in words of up to 16 bytes, if it has 4 or more.
+template <std::size_t Size>
+struct access {
+  using word = std::conditional_t<Size % 16 == 0, uint4, std::conditional_t<Size == 8, uint2, unsigned>>;
+  static constexpr bool is_wide = Size % sizeof(word) == 0;
+};
+#endif
+
+// N values from memory and to it; of the last pack only those that are there. `p` is a multiple of the pack's alignment.
+// there: how many, 1 or more.
 template <int N, class T>
 OCTET_INLINE pack<T, N> load(const T* p, std::size_t there) {
   pack<T, N> values{};
 #if defined(__CUDA_ARCH__)
-  if constexpr (sizeof values % 16 == 0)
+  using word = typename access<sizeof values>::word;
+  if constexpr (access<sizeof values>::is_wide)
     if (there >= N) {
-      for (unsigned i = 0; i < sizeof values / 16; ++i) {
-        const uint4 words = reinterpret_cast<const uint4*>(p)[i];
-        memcpy(reinterpret_cast<char*>(&values) + 16 * i, &words, 16);
+      for (unsigned i = 0; i < sizeof values / sizeof(word); ++i) {
+        const word some = reinterpret_cast<const word*>(p)[i];
+        memcpy(reinterpret_cast<char*>(&values) + sizeof some * i, &some, sizeof some);
       }
       return values;
     }
@@ -32,10 +42,16 @@ OCTET_INLINE pack<T, N> load(const T* p, std::size_t there) {
 template <class T, int N>
 OCTET_INLINE void store(T* p, const pack<T, N>& values, std::size_t there) {
 #if defined(__CUDA_ARCH__)
-  if (there >= N) {
-    *reinterpret_cast<pack<T, N>*>(p) = values;
-    return;
-  }
+  using word = typename access<sizeof values>::word;
+  if constexpr (access<sizeof values>::is_wide)
+    if (there >= N) {
+      for (unsigned i = 0; i < sizeof values / sizeof(word); ++i) {
+        word some;
+        memcpy(&some, reinterpret_cast<const char*>(&values) + sizeof some * i, sizeof some);
+        __stwb(reinterpret_cast<word*>(p) + i, some);  // as one access: it is no memory the compiler may split
+      }
+      return;
+    }
 #endif
   for (int i = 0; i < N; ++i)
     if (static_cast<std::size_t>(i) < there) p[i] = values.value[i];
@@ -59,37 +75,132 @@ OCTET_INLINE void decode_slice(const F* codes, T* x, std::size_t n, std::size_t 
 
 // -- Scaled values ---------------------------------------------------------------------------------------------------
 
+// The float of a value; NaN stays one.
+template <class T>
+OCTET_INLINE float wide(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (octet::detail::is_half<T>) return ptx::widen_half(float_traits<T>::to_bits(x));
+#endif
+  return octet::detail::to_source(x);
+}
+OCTET_INLINE std::uint32_t magnitude_bits(float x) {
+  return float_traits<float>::to_bits(x) & (float_traits<float>::sign_mask - 1);
+}
+
+// x / d by the reciprocal r of d, itself rounded to nearest: a quotient, its error, and the corrected quotient, three
+// instructions where a division has more than twenty. For d from 2^-64 to 2^64 it has the code of the nearest float to
+// x / d, for formats whose ties lie between 2^-18 and 2^19:
+//   - From 2^20 on everything saturates, the first quotient too; the correction of an infinite one would be NaN.
+//   - Below 2^-20 everything is 0, with the sign of x: of -0 the quotient is -0, the error 0, and -0 - 0 is -0.
+//   - Between them nothing underflows: the error is a multiple of 2^-43 * 2^-87. So the significands alone decide whether
+//     the corrected quotient is the nearest float. It is within one unit of it, so a code could differ only beside a tie,
+//     and a tie of 4 mantissa bits or fewer has 6 significant bits: tests/exhaustive/quotient.cpp tries all 2^23
+//     divisors, all 32 ties and every x within 3 units of their product, and there it is the nearest float.
+OCTET_INLINE float quotient_by_reciprocal(float x, float d, float r) {
+#if defined(__CUDA_ARCH__)
+  const float q = ptx::multiply(x, r), error = ptx::multiply_subtract(q, d, x);
+  const float corrected = ptx::subtract_product(q, error, r);
+#else
+  const float q = x * r, error = __builtin_fmaf(q, d, -x);
+  const float corrected = __builtin_fmaf(-error, r, q);
+#endif
+  return magnitude_bits(q) < bit_cast<std::uint32_t>(0x1p20f) ? corrected : q;
+}
+template <class F>
+inline constexpr bool has_ordinary_ties = F::mantissa_bits <= 4 && F::least_exponent - F::mantissa_bits >= -17 &&
+                                          (F::max_code >> F::mantissa_bits) - F::bias <= 18;
+
+// Whether the descale and the format let the reciprocal stand in for the division.
+template <class F>
+OCTET_INLINE bool divides_by_reciprocal(const group_scale& s) {
+  constexpr std::uint32_t least = 0x1F800000, most = 0x5F800000;  // 2^-64 and 2^64
+  return has_ordinary_ties<F> && s.divides && bit_cast<std::uint32_t>(s.stored.value()) - least <= most - least;
+}
+
 // The float that x is encoded as: x / descale or x * multiplier, rounded once, whatever -use_fast_math makes of `/`.
 // (On the host a quotient below 2^-126 may be a unit off, where every code is 0.)
-template <class T>
-OCTET_INLINE float scaled(T x, const group_scale& s) {
-  const float wide = octet::detail::to_source(x);
+template <class F>
+OCTET_INLINE float scaled(float x, const group_scale& s) {
+  const float d = s.stored.value(), r = s.multiplier.value();
+  if (divides_by_reciprocal<F>(s)) return quotient_by_reciprocal(x, d, r);
 #if defined(__CUDA_ARCH__)
-  return s.divides ? ptx::divide(wide, s.stored.value()) : ptx::multiply(wide, s.multiplier.value());
+  return s.divides ? ptx::divide(x, d) : ptx::multiply(x, r);
 #else
-  return s.divides ? exact::quotient(wide, s.stored.value()) : exact::product(wide, s.multiplier.value());
+  return s.divides ? exact::quotient(x, d) : exact::product(x, r);
 #endif
 }
+
+// The codes of N values that share a scale.
 template <class F, class T, int N>
 OCTET_INLINE pack<F, N> quantize(const pack<T, N>& x, const group_scale& s) {
   pack<float, N> y;
-  for (int i = 0; i < N; ++i) y.value[i] = scaled(x.value[i], s);
+  if (divides_by_reciprocal<F>(s)) {
+    for (int i = 0; i < N; ++i)
+      y.value[i] = quotient_by_reciprocal(wide(x.value[i]), s.stored.value(), s.multiplier.value());
+  } else {
+    for (int i = 0; i < N; ++i) y.value[i] = scaled<F>(wide(x.value[i]), s);
+  }
   return cuda::encode<F>(y);
 }
-template <int N, class F, class T>
-OCTET_INLINE void quantize_slice(const T* x, F* codes, std::size_t n, std::size_t slice, const group_scale& s) {
-  const std::size_t first = slice * N;
-  if (first < n) store(codes + first, detail::quantize<F>(load<N>(x + first, n - first), s), n - first);
+
+#if defined(__CUDA_ARCH__)
+// a * b toward zero, with the last bit set if something was cut off: 24 bits that round to fewer as the product does.
+// For products that are 0, not finite, or at least 2^-100: what is cut off is then itself a float.
+__device__ __forceinline__ float product_to_odd(float a, float b) {
+  const float cut = ptx::multiply_toward_zero(a, b);
+  const bool is_exact =
+      magnitude_bits(cut) >= float_traits<float>::infinity || magnitude_bits(ptx::multiply_subtract(a, b, cut)) == 0;
+  return bit_cast<float>(bit_cast<std::uint32_t>(cut) | (is_exact ? 0u : 1u));
+}
+#endif
+
+// value * d rounded once to T, to nearest even; of a code's value.
+template <class T>
+OCTET_INLINE T rescaled(float value, float d) {
+#if defined(__CUDA_ARCH__)
+  using N = float_traits<T>;
+  if constexpr (std::is_same_v<T, float>) {
+    return ptx::multiply(value, d);
+  } else if (const float odd = product_to_odd(value, d);
+             magnitude_bits(odd) == 0 || magnitude_bits(odd) >= bit_cast<std::uint32_t>(0x1p-100f)) {
+    if constexpr (octet::detail::is_half<T>) {
+      return N::from_bits(ptx::narrow_to_half(odd));
+    } else {
+      constexpr int shift = float_traits<float>::mantissa_bits - N::mantissa_bits;
+      const std::uint32_t bits = bit_cast<std::uint32_t>(odd), half = (1u << (shift - 1)) - 1 + (bits >> shift & 1);
+      const bool is_nan = magnitude_bits(odd) > float_traits<float>::infinity;
+      return N::from_bits(static_cast<std::uint16_t>(is_nan ? N::sign_mask - 1u : (bits + half) >> shift));
+    }
+  }
+#endif
+  return exact::product<T>(value, d);
 }
 
-// The bits of the largest finite magnitude of a pack, as a float's: magnitudes are in the order of their bits.
+// The values of N codes that share a descale.
+template <class T, class F, int N>
+OCTET_INLINE pack<T, N> dequantize(const pack<F, N>& codes, float d) {
+  const pack<float, N> values = cuda::decode<float>(codes);
+  pack<T, N> x;
+  for (int i = 0; i < N; ++i) x.value[i] = rescaled<T>(values.value[i], d);
+  return x;
+}
+
+// The bits of the largest magnitude of a pack, as a float's: magnitudes are in the order of their bits. Of the finite
+// ones, or NaN if there is one, else infinity.
 template <class T, int N>
-OCTET_INLINE std::uint32_t finite_amax_bits(const pack<T, N>& x) {
-  using S = float_traits<float>;
+OCTET_INLINE std::uint32_t amax_bits(const pack<T, N>& x, bool of_finite) {
+  constexpr std::uint32_t infinity = float_traits<float>::infinity;
   std::uint32_t largest = 0;
   for (int i = 0; i < N; ++i) {
-    const std::uint32_t magnitude = S::to_bits(octet::detail::to_source(x.value[i])) & (S::sign_mask - 1);
-    if (magnitude < S::infinity && magnitude > largest) largest = magnitude;
+    const std::uint32_t magnitude = magnitude_bits(wide(x.value[i]));
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  if (largest < infinity) return largest;
+  if (!of_finite) return largest > infinity ? float_traits<float>::sign_mask - 1 : infinity;
+  largest = 0;
+  for (int i = 0; i < N; ++i) {
+    const std::uint32_t magnitude = magnitude_bits(wide(x.value[i]));
+    if (magnitude < infinity && magnitude > largest) largest = magnitude;
   }
   return largest;
 }

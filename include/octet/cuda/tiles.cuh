@@ -1,0 +1,252 @@
+// What a thread of a kernel does to a matrix, as host code too: its share of a tile, and where codes and descales go.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "../granularity.hpp"
+#include "../matrix.hpp"
+#include "slices.cuh"
+
+namespace octet {
+inline namespace v0 {
+namespace cuda {
+
+// Where the descales lie: that of tile (i, j) is data[i * row_stride + j * col_stride]. Descale is octet::descale, or
+// octet::e8m0, which the power-of-two forms of a scale_rule fill exactly (other forms are rounded up to a code). With
+// `swizzled` they lie in blocks of 128 x 4 as tensor cores want those of MX, row_stride being the tiles of a row rounded
+// up to 4: tile (i, j) of a block is its byte (i % 32) * 16 + (i / 32) * 4 + j, and what is left of a block is 0.
+template <class Descale>
+struct descale_view {
+  Descale* data;
+  std::size_t row_stride, col_stride;
+  bool swizzled;
+
+  OCTET_INLINE constexpr descale_view(Descale* p, std::size_t from_row_to_row, std::size_t from_col_to_col,
+                                      bool in_blocks = false)
+      : data(p), row_stride(from_row_to_row), col_stride(from_col_to_col), swizzled(in_blocks) {}
+  OCTET_INLINE constexpr std::size_t index(std::size_t i, std::size_t j) const {
+    if (!swizzled) return i * row_stride + j * col_stride;
+    return (i / 128 * (row_stride / 4) + j / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 + j % 4;
+  }
+};
+
+namespace detail {
+
+OCTET_INLINE constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace detail
+
+// The descales [tile_rows, tile_cols] row by row, as on the host; column by column, each beginning at a multiple of 4, as
+// cuBLASLt, TransformerEngine and DeepGEMM take those of 1 x 128; in the blocks of MX.
+template <class Descale>
+OCTET_INLINE constexpr descale_view<Descale> row_major(Descale* p, std::size_t tile_cols) {
+  return {p, tile_cols, 1};
+}
+template <class Descale>
+OCTET_INLINE constexpr descale_view<Descale> column_major(Descale* p, std::size_t tile_rows) {
+  return {p, 1, detail::round_up(tile_rows, 4)};
+}
+template <class Descale>
+OCTET_INLINE constexpr descale_view<Descale> swizzled_128x4(Descale* p, std::size_t tile_cols) {
+  return {p, detail::round_up(tile_cols, 4), 1, true};
+}
+
+namespace detail {
+
+template <class Descale>
+OCTET_INLINE Descale stored_as(descale d) {
+  if constexpr (std::is_same_v<Descale, descale>)
+    return d;
+  else
+    return octet::encode<Descale>(d.value());
+}
+OCTET_INLINE descale read_descale(descale d) { return d; }
+OCTET_INLINE descale read_descale(e8m0 d) { return descale(octet::decode(d)); }
+
+// -- Tiles -----------------------------------------------------------------------------------------------------------
+
+// The elements of one tile, cut along its rows into slices of N.
+template <int N>
+struct tile_slices {
+  std::size_t first_row, first_col, rows, cols, of_a_row;
+
+  OCTET_INLINE static tile_slices of(const tiling& t, std::size_t rows, std::size_t cols, std::size_t i,
+                                     std::size_t j) {
+    const std::size_t r = i == 0 ? 0 : t.rows.end(i - 1, rows), c = j == 0 ? 0 : t.cols.end(j - 1, cols);
+    const std::size_t width = t.cols.end(j, cols) - c;
+    return {r, c, t.rows.end(i, rows) - r, width, (width + N - 1) / N};
+  }
+  OCTET_INLINE std::size_t count() const { return rows * of_a_row; }
+  OCTET_INLINE std::size_t row(std::size_t slice) const { return rows == 1 ? first_row : first_row + slice / of_a_row; }
+  OCTET_INLINE std::size_t col(std::size_t slice) const {
+    return first_col + N * (rows == 1 ? slice : slice % of_a_row);
+  }
+  OCTET_INLINE std::size_t there(std::size_t col) const { return first_col + cols - col; }
+};
+
+// Whether no slice of N, counted from the first column, lies in two tiles.
+template <int N>
+OCTET_INLINE bool cuts_between_slices(const cut& c, std::size_t cols) {
+  return c.count(cols) == 1 || (c.size % N == 0 && c.first % N == 0);
+}
+
+// Codes go to the rows of a matrix.
+template <class F>
+struct matrix_rows {
+  matrix_view<F> codes;
+  OCTET_INLINE F* row(std::size_t r) const { return codes.row(r); }
+  OCTET_INLINE std::size_t descale_row(std::size_t i) const { return i; }
+};
+
+// What one thread has of a tile that `Team` threads share: every Team-th slice from its own number on. The first Held of
+// them stay in its registers between finding the descale and using it; where there can be more (Again), those are read
+// again.
+template <int N, int Team, int Held, bool Again, class T>
+class tile_share {
+  pack<T, N> held_[Held];
+
+ public:
+  // Reads the share of thread `lane`; the bits of its largest magnitude, as amax_bits has them.
+  OCTET_INLINE std::uint32_t read(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t lane,
+                                  bool of_finite) {
+    const std::size_t count = tile.count();
+    std::uint32_t largest = 0;
+    for (int k = 0; k < Held; ++k)
+      if (const std::size_t slice = lane + std::size_t{Team} * static_cast<std::size_t>(k); slice < count)
+        held_[k] = read_slice(in, tile, slice);
+      else
+        held_[k] = pack<T, N>{};
+    for (int k = 0; k < Held; ++k) largest = larger(largest, amax_bits(held_[k], of_finite));
+    for (std::size_t slice = lane + std::size_t{Team} * Held; Again && slice < count; slice += Team)
+      largest = larger(largest, amax_bits(read_slice(in, tile, slice), of_finite));
+    return largest;
+  }
+
+  // Writes the codes of the share.
+  template <class F, class Rows>
+  OCTET_INLINE void write(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t lane, const group_scale& s,
+                          const Rows& to) const {
+    const std::size_t count = tile.count();
+    for (int k = 0; k < Held; ++k)
+      if (const std::size_t slice = lane + std::size_t{Team} * static_cast<std::size_t>(k); slice < count)
+        write_slice<F>(held_[k], tile, slice, s, to);
+    for (std::size_t slice = lane + std::size_t{Team} * Held; Again && slice < count; slice += Team)
+      write_slice<F>(read_slice(in, tile, slice), tile, slice, s, to);
+  }
+
+ private:
+  OCTET_INLINE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
+  OCTET_INLINE static pack<T, N> read_slice(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t slice) {
+    const std::size_t col = tile.col(slice);
+    return load<N>(in.row(tile.row(slice)) + col, tile.there(col));
+  }
+  template <class F, class Rows>
+  OCTET_INLINE static void write_slice(const pack<T, N>& x, const tile_slices<N>& tile, std::size_t slice,
+                                       const group_scale& s, const Rows& to) {
+    const std::size_t col = tile.col(slice);
+    if (F* const row = to.row(tile.row(slice)); row != nullptr)
+      store(row + col, detail::quantize<F>(x, s), tile.there(col));
+  }
+};
+
+// -- Scales that are there already -----------------------------------------------------------------------------------
+
+// Where the scale of a tile comes from: a descale that is given, or an amax that a kernel before this one has found. In
+// the second case the thread that has the tile's first element also writes the descale.
+template <class Descale>
+struct given_scales {
+  descale_view<const Descale> descales;
+  scaling how;
+  OCTET_INLINE group_scale scale(std::size_t i, std::size_t j) const {
+    return scale_of(read_descale(descales.data[descales.index(i, j)]), how);
+  }
+  OCTET_INLINE void note(std::size_t, std::size_t, const group_scale&) const {}
+};
+template <class F>
+struct found_scales {
+  const float* amax;  // row-major, of the tiles
+  std::size_t tile_cols;
+  scale_rule rule;
+  descale* descales;
+  OCTET_INLINE group_scale scale(std::size_t i, std::size_t j) const {
+    return scale_of<F>(amax[i * tile_cols + j], rule);
+  }
+  OCTET_INLINE void note(std::size_t i, std::size_t j, const group_scale& s) const {
+    descales[i * tile_cols + j] = s.stored;
+  }
+};
+
+// Slice `number` of a matrix cut into slices of N along its rows, all of one tile: N is 1, or the tiles are N-wide.
+template <int N, class F, class T, class Scales, class Rows>
+OCTET_INLINE void quantize_slice(matrix_view<const T> in, const tiling& t, const Scales& scales, const Rows& to,
+                                 std::size_t number) {
+  const std::size_t of_a_row = (in.cols + N - 1) / N, row = number / of_a_row, col = number % of_a_row * N;
+  if (row >= in.rows) return;
+  const std::size_t i = t.rows.tile(row), j = t.cols.tile(col);
+  const group_scale s = scales.scale(i, j);
+  if ((row == 0 || t.rows.tile(row - 1) != i) && (col == 0 || t.cols.tile(col - 1) != j)) scales.note(i, j, s);
+  if (F* const codes = to.row(row); codes != nullptr)
+    store(codes + col, detail::quantize<F>(load<N>(in.row(row) + col, in.cols - col), s), in.cols - col);
+}
+template <int N, class T, class F, class Descale>
+OCTET_INLINE void dequantize_slice(matrix_view<const F> codes, const tiling& t,
+                                   const descale_view<const Descale>& descales, matrix_view<T> out,
+                                   std::size_t number) {
+  const std::size_t of_a_row = (out.cols + N - 1) / N, row = number / of_a_row, col = number % of_a_row * N;
+  if (row >= out.rows) return;
+  const float d = read_descale(descales.data[descales.index(t.rows.tile(row), t.cols.tile(col))]).value();
+  store(out.row(row) + col, detail::dequantize<T>(load<N>(codes.row(row) + col, out.cols - col), d), out.cols - col);
+}
+
+// -- One descale a column --------------------------------------------------------------------------------------------
+
+// A thread takes N columns of `column_rows` rows: patch `number` of a matrix.
+constexpr std::size_t column_rows = 64;
+template <int N>
+struct column_patch {
+  std::size_t row, end, col;
+  OCTET_INLINE static column_patch of(std::size_t rows, std::size_t cols, std::size_t number) {
+    const std::size_t of_a_row = (cols + N - 1) / N, first = number / of_a_row * column_rows;
+    return {first, first + column_rows < rows ? first + column_rows : rows, number % of_a_row * N};
+  }
+  OCTET_INLINE static std::size_t count(std::size_t rows, std::size_t cols) {
+    return (rows + column_rows - 1) / column_rows * ((cols + N - 1) / N);
+  }
+};
+
+template <int N, class T>
+OCTET_INLINE pack<std::uint32_t, N> column_amax_bits(matrix_view<const T> in, const column_patch<N>& patch,
+                                                     bool of_finite) {
+  pack<std::uint32_t, N> largest{};
+  for (std::size_t row = patch.row; row < patch.end; ++row) {
+    const pack<T, N> x = load<N>(in.row(row) + patch.col, in.cols - patch.col);
+    for (int k = 0; k < N; ++k) {
+      const std::uint32_t bits = amax_bits(pack<T, 1>{{x.value[k]}}, of_finite);
+      if (bits > largest.value[k]) largest.value[k] = bits;
+    }
+  }
+  return largest;
+}
+template <int N, class F, class T, class Scales>
+OCTET_INLINE void quantize_columns(matrix_view<const T> in, const Scales& scales, matrix_view<F> codes,
+                                   const column_patch<N>& patch) {
+  if (patch.row >= in.rows) return;
+  const std::size_t there = in.cols - patch.col;
+  group_scale s[N];
+  for (int k = 0; k < N; ++k)
+    if (static_cast<std::size_t>(k) < there) {
+      s[k] = scales.scale(0, patch.col + static_cast<std::size_t>(k));
+      if (patch.row == 0) scales.note(0, patch.col + static_cast<std::size_t>(k), s[k]);
+    }
+  for (std::size_t row = patch.row; row < patch.end; ++row) {
+    const pack<T, N> x = load<N>(in.row(row) + patch.col, there);
+    pack<float, N> y{};
+    for (int k = 0; k < N; ++k)
+      if (static_cast<std::size_t>(k) < there) y.value[k] = scaled<F>(wide(x.value[k]), s[k]);
+    store(codes.row(row) + patch.col, cuda::encode<F>(y), there);
+  }
+}
+
+}  // namespace detail
+}  // namespace cuda
+}  // namespace v0
+}  // namespace octet
