@@ -201,6 +201,34 @@ bool by_columns(std::size_t rows, std::size_t cols) {
   return m.same();
 }
 
+// The transpose, patch by patch: all threads read, then each takes a slice.
+template <class F, class T, class Granularity>
+bool by_patches(std::size_t rows, std::size_t cols, const Granularity& granularity) {
+  trial<F, T> m(cols, rows, granularity, scale_rule());  // of the transpose
+  std::vector<T> turned(rows * cols, T(0.0f));
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < cols; ++c) turned[r * cols + c] = m.x[c * m.stride + r];
+  m.found_descales = m.expected_descales;
+  const matrix_view<const T> in(turned.data(), rows, cols);
+  const kernels::given_scales<descale> scales{
+      octet::cuda::row_major<const descale>(m.expected_descales.data(), m.tile_cols), octet::scaling::divide};
+  using patch = kernels::transposed_patch;
+  std::vector<float> shared(patch::words);
+  const bool one_scale = kernels::cuts_between_slices<patch::values>(m.t.cols, rows);
+  for (std::size_t number = 0; number < patch::count(rows, cols); ++number) {
+    const patch p = patch::of(cols, number);
+    for (std::size_t thread = 0; thread < patch::threads; ++thread) p.read(in, thread, shared.data());
+    for (std::size_t thread = 0; thread < patch::threads; ++thread) {
+      const std::size_t row = p.row(thread), col = p.col(thread);
+      if (row >= cols || col >= rows) continue;
+      const auto codes =
+          kernels::quantize_in_row<F>(patch::slice(shared.data(), thread), m.t, scales, row, col, rows, one_scale);
+      kernels::store(m.codes(m.found).row(row) + col, codes, rows - col);
+    }
+  }
+  return m.same();
+}
+
 template <class F, class T>
 std::size_t every_road(std::size_t rows, std::size_t cols) {
   const scale_rule rule, power_of_two(octet::descale_form::e8m0_up);
@@ -213,12 +241,14 @@ std::size_t every_road(std::size_t rows, std::size_t cols) {
          by_slices<16, F, T>(rows, cols, per_block<128, 128>{100, 64}, rule) &&
          by_slices<1, F, T>(rows, cols, per_block<3, 20>{2, 7}, rule);
   same = same && by_columns<4, F, T>(rows, cols) && by_columns<1, F, T>(rows, cols);
+  same =
+      same && by_patches<F, T>(rows, cols, per_block<1, 128>{}) && by_patches<F, T>(rows, cols, per_block<3, 20>{2, 7});
   return same ? 0 : 1;
 }
 
 }  // namespace
 
-TEST_CASE("Teams, slices and columns quantize as the host does, over every shape in both directions") {
+TEST_CASE("Teams, slices, columns and patches quantize as plain arithmetic does, over every shape in both directions") {
   std::size_t wrong = 0;
   for (std::size_t n = 0; n <= 300; ++n) {
     wrong += every_road<octet::e4m3, octet::bfloat16>(5, n);
@@ -240,4 +270,37 @@ TEST_CASE("The descales of MX lie where tensor cores look for them") {
   CHECK(d.index(0, 4) == 512);
   CHECK(d.index(128, 0) == 1024);
   CHECK(d.index(129, 5) == 1024 + 512 + 16 + 1);
+}
+
+TEST_CASE("Indices have 64 bits: more than 2^31 values, and more than 2^32") {
+  // 262,144 x 14,336 values, 2^37 with their gaps: the last slices of the last row.
+  constexpr std::size_t rows = 262144, cols = 14336;
+  const octet::tiling blocks = per_block<128, 128>{}.tiles(rows, cols);
+  const auto tile = kernels::tile_slices<16>::of(blocks, rows, cols, 2047, 111);
+  CHECK(tile.first_row == rows - 128);
+  CHECK(tile.first_col == cols - 128);
+  CHECK(tile.count() == 1024);
+  CHECK(tile.row(1023) == rows - 1);
+  CHECK(tile.col(1023) == cols - 16);
+  const auto column = kernels::column_patch<4>::of(rows, cols, kernels::column_patch<4>::count(rows, cols) - 1);
+  CHECK(column.end == rows);
+  CHECK(column.col == cols - 4);
+  const auto turned = kernels::transposed_patch::of(cols, kernels::transposed_patch::count(rows, cols) - 1);
+  CHECK(turned.first_row == rows - 128);
+  CHECK(turned.first_col == cols - 32);
+  // One value, which lies 2^33 values behind where its matrix begins.
+  constexpr std::size_t far = std::size_t{1} << 33;
+  const float x = 3;
+  octet::e4m3 code{};
+  const descale d(1);
+  const auto behind = [](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    const volatile std::uintptr_t there = reinterpret_cast<std::uintptr_t>(p);
+    return reinterpret_cast<T*>(there - far * sizeof(T));
+  };
+  const kernels::given_scales<descale> scales{octet::cuda::row_major(&d, 1), octet::scaling::divide};
+  const matrix_view<const float> in(behind(&x), 2, 1, far);
+  kernels::quantize_slice<1, octet::e4m3>(in, octet::per_tensor{}.tiles(2, 1), scales,
+                                          kernels::matrix_rows<octet::e4m3>{{behind(&code), 2, 1, far}}, 1);
+  CHECK(code.bits() == octet::e4m3(3).bits());
 }

@@ -1,8 +1,10 @@
 // The launchers against octet::encode and octet::decode of one value, over lengths, alignments and bad arguments.
 // SPDX-License-Identifier: MIT
 #include <cstring>
+#include <limits>
 
 #include "device.hpp"
+#include "octet/bulk.hpp"
 #include "octet/cuda/kernels.cuh"
 
 namespace {
@@ -62,6 +64,62 @@ TEST_CASE("encode and decode write what their values convert to, wherever they l
   every_shape<octet::e5m2, octet::bfloat16>();
   every_shape<octet::e4m3, octet::float16>();
   every_shape<octet::e4m3fnuz, float>();
+}
+
+namespace {
+
+template <class T>
+std::size_t wrong_amaxes(octet::nonfinite policy) {
+  std::size_t wrong = 0;
+  for (const std::size_t n : {1, 2, 15, 16, 17, 255, 4097, 70001, 300000})
+    for (const std::size_t first : {0, 1}) {
+      std::vector<T> x = some_values<T>(n + first);
+      for (const int special : {0, 1, 2}) {  // none, an infinity, a NaN
+        if (special > 0)
+          x[first + n * static_cast<std::size_t>(special) / 3] =
+              T(special == 1 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN());
+        const device::buffer<T> from(x);
+        device::buffer<float> found(std::vector<float>{7.0f});
+        if (gpu::amax(from.data() + first, n, found.data(), nullptr, policy) != cudaSuccess) return 1;
+        const float expected = octet::amax(x.data() + first, n, policy), amax = found.values()[0];
+        wrong += same_bits(&expected, &amax, 1) ? 0 : 1;
+      }
+    }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("amax is the host's, whatever is among the values") {
+  for (const octet::nonfinite policy : {octet::nonfinite::propagate, octet::nonfinite::ignore}) {
+    CHECK(wrong_amaxes<float>(policy) == 0);
+    CHECK(wrong_amaxes<octet::bfloat16>(policy) == 0);
+    CHECK(wrong_amaxes<octet::float16>(policy) == 0);
+  }
+  device::buffer<float> found(std::vector<float>{7.0f});
+  CHECK(gpu::amax(static_cast<const float*>(nullptr), 0, found.data()) == cudaSuccess);
+  CHECK(found.values()[0] == 0);
+  CHECK(gpu::amax(static_cast<const float*>(nullptr), 3, found.data()) == cudaErrorInvalidValue);
+  CHECK(gpu::amax(found.data(), 1, found.data()) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("More than 2^31 values are encoded to the last") {
+  constexpr std::size_t n = std::size_t{262144} * 14336;
+  std::size_t available = 0, total = 0;
+  REQUIRE(cudaMemGetInfo(&available, &total) == cudaSuccess);
+  if (available < 4 * n) {
+    MESSAGE("left out: it takes a device with 15 GB");
+    return;
+  }
+  device::buffer<octet::bfloat16> x(n);
+  device::buffer<octet::e4m3> codes(n);
+  REQUIRE(cudaMemset(x.data(), 0x3F, 2 * n) == cudaSuccess);  // 0.746
+  REQUIRE(gpu::encode(x.data(), codes.data(), n) == cudaSuccess);
+  for (const std::size_t i : {std::size_t{0}, (std::size_t{1} << 31) - 1, std::size_t{1} << 31, n - 1}) {
+    octet::e4m3 code{};
+    REQUIRE(cudaMemcpy(&code, codes.data() + i, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(code.bits() == octet::e4m3(octet::bfloat16::from_bits(0x3F3F)).bits());
+  }
 }
 
 TEST_CASE("What cannot be done is refused, and nothing is written") {

@@ -46,6 +46,13 @@ OCTET_HOST_INLINE std::size_t descale_extent(const descale_view<Descale>& d, std
   return d.index(tile_rows - 1, tile_cols - 1) + 1;
 }
 
+// Swizzled blocks have room for tiles that are not there, whose descales are 0.
+template <class Descale>
+OCTET_LOCAL cudaError_t clear_what_is_left(const descale_view<Descale>& d, std::size_t tile_rows, cudaStream_t stream) {
+  if (!d.swizzled) return cudaSuccess;
+  return cudaMemsetAsync(d.data, 0, descale_extent(d, tile_rows, 0) * sizeof(Descale), stream);
+}
+
 template <class Granularity>
 OCTET_HOST_INLINE bool is_granularity(const Granularity&) {
   return true;
@@ -80,25 +87,22 @@ __device__ __forceinline__ std::uint32_t largest_of_team(std::uint32_t mine) {
   }
 }
 
-// Tiles are numbered row by row; those beyond the matrix fill the swizzled blocks of descales and have no elements.
+// Tiles are numbered row by row.
 template <int N, int Team, int Held, bool Again, class F, class T, class Rows, class Descale>
 OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
     quantize_tiles_kernel(matrix_view<const T> in, tiling t, scale_rule rule, Rows to, descale_view<Descale> descales,
-                          std::size_t tile_rows, std::size_t tile_cols, std::size_t numbered_cols) {
-  const std::size_t number = thread_number() / Team, i = number / numbered_cols, j = number % numbered_cols;
+                          std::size_t tile_rows, std::size_t tile_cols) {
+  const std::size_t number = thread_number() / Team, i = number / tile_cols, j = number % tile_cols;
   const std::size_t lane = threadIdx.x % Team;
-  const bool is_tile = i < tile_rows && j < tile_cols;
+  const bool is_tile = i < tile_rows;
   const tile_slices<N> tile = is_tile ? tile_slices<N>::of(t, in.rows, in.cols, i, j) : tile_slices<N>{0, 0, 0, 0, 1};
   tile_share<N, Team, Held, Again, T> share;
   const std::uint32_t amax = largest_of_team<Team>(share.read(in, tile, lane, rule.on_nonfinite == nonfinite::ignore));
-  if (is_tile) {
-    const group_scale s = scale_of<F>(bit_cast<float>(amax), rule);
-    if (lane == 0 && to.row(tile.first_row) != nullptr)
-      descales.data[descales.index(to.descale_row(i), j)] = stored_as<Descale>(s.stored);
-    share.template write<F>(in, tile, lane, s, to);
-  } else if (descales.swizzled && lane == 0 && i < round_up(tile_rows, 128)) {
-    descales.data[descales.index(i, j)] = stored_as<Descale>(descale(0));
-  }
+  if (!is_tile) return;
+  const group_scale s = scale_of<F>(bit_cast<float>(amax), rule);
+  if (lane == 0 && to.row(tile.first_row) != nullptr)
+    descales.data[descales.index(to.descale_row(i), j)] = stored_as<Descale>(s.stored);
+  share.template write<F>(in, tile, lane, s, to);
 }
 
 // The most slices of `values_a_thread` in a tile, 0 if any number.
@@ -112,10 +116,9 @@ template <class F, std::size_t Most, class T, class Rows, class Descale>
 OCTET_LOCAL cudaError_t launch_tiles(matrix_view<const T> in, const tiling& t, const scale_rule& rule, const Rows& to,
                                      bool slices, const descale_view<Descale>& descales, cudaStream_t stream) {
   const std::size_t tile_rows = t.rows.count(in.rows), tile_cols = t.cols.count(in.cols);
-  const std::size_t all_cols = descales.swizzled ? descales.row_stride : tile_cols;
-  const std::size_t tiles = (descales.swizzled ? round_up(tile_rows, 128) : tile_rows) * all_cols;
+  if (const cudaError_t error = clear_what_is_left(descales, tile_rows, stream); error != cudaSuccess) return error;
   const auto start = [&](auto kernel, std::size_t team) {
-    return launch(kernel, tiles * team, stream, in, t, rule, to, descales, tile_rows, tile_cols, all_cols);
+    return launch(kernel, tile_rows * tile_cols * team, stream, in, t, rule, to, descales, tile_rows, tile_cols);
   };
   const std::size_t rows = t.rows.size < in.rows ? t.rows.size : in.rows;
   const std::size_t cols = t.cols.size < in.cols ? t.cols.size : in.cols;

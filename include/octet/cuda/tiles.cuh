@@ -246,6 +246,62 @@ OCTET_INLINE void quantize_columns(matrix_view<const T> in, const Scales& scales
   }
 }
 
+// -- Transposed ------------------------------------------------------------------------------------------------------
+
+// A block turns a patch of 128 rows and 32 columns in shared memory: 256 threads read it along the rows, and each of them
+// takes 16 values of a column, which are neighbours in a row of the transpose; the threads of 8 such slices, a row of the
+// patch, are neighbours too.
+struct transposed_patch {
+  static constexpr std::size_t rows = 128, cols = 32, threads = 256;
+  static constexpr int values = 16;
+  std::size_t first_row, first_col;
+
+  // Patch `number` of a matrix; patches of neighbouring columns are neighbours.
+  OCTET_INLINE static transposed_patch of(std::size_t matrix_cols, std::size_t number) {
+    const std::size_t of_a_row = (matrix_cols + cols - 1) / cols;
+    return {number / of_a_row * rows, number % of_a_row * cols};
+  }
+  OCTET_INLINE static std::size_t count(std::size_t matrix_rows, std::size_t matrix_cols) {
+    return (matrix_rows + rows - 1) / rows * ((matrix_cols + cols - 1) / cols);
+  }
+
+  // Where element (row, col) lies in shared memory, in words. A warp writes 32 neighbours. It reads element i of slices
+  // j = 0 .. 7 of 4 columns: the words 33 (16 j + i) + 20 j + col, modulo 32 4 j + col + i: 32 different banks.
+  OCTET_INLINE static constexpr std::size_t place(std::size_t row, std::size_t col) {
+    return row * (cols + 1) + row / values * 20 + col;
+  }
+  static constexpr std::size_t words = rows * (cols + 1) + rows / values * 20;
+
+  template <class T>
+  OCTET_INLINE void read(matrix_view<const T> in, std::size_t thread, float* shared) const {
+    const std::size_t col = thread % cols;
+    for (std::size_t row = thread / cols; row < rows; row += threads / cols)
+      shared[place(row, col)] =
+          first_row + row < in.rows && first_col + col < in.cols ? wide(in(first_row + row, first_col + col)) : 0.0f;
+  }
+  // The slice of a thread: its values, and its row and first column in the transpose.
+  OCTET_INLINE static pack<float, values> slice(const float* shared, std::size_t thread) {
+    pack<float, values> x;
+    for (std::size_t i = 0; i < values; ++i) x.value[i] = shared[place(thread % 8 * values + i, thread / 8)];
+    return x;
+  }
+  OCTET_INLINE std::size_t row(std::size_t thread) const { return first_col + thread / 8; }
+  OCTET_INLINE std::size_t col(std::size_t thread) const { return first_row + thread % 8 * values; }
+};
+
+// The codes of a slice of the transpose, with the scale of its tile or, where tiles end within slices, of each value's.
+template <class F, int N, class Scales>
+OCTET_INLINE pack<F, N> quantize_in_row(const pack<float, N>& x, const tiling& t, const Scales& scales, std::size_t row,
+                                        std::size_t col, std::size_t cols, bool one_scale) {
+  const std::size_t i = t.rows.tile(row);
+  if (one_scale) return detail::quantize<F>(x, scales.scale(i, t.cols.tile(col)));
+  pack<float, N> y{};
+  for (int k = 0; k < N; ++k)
+    if (const std::size_t c = col + static_cast<std::size_t>(k); c < cols)
+      y.value[k] = scaled<F>(x.value[k], scales.scale(i, t.cols.tile(c)));
+  return cuda::encode<F>(y);
+}
+
 }  // namespace detail
 }  // namespace cuda
 }  // namespace v0
