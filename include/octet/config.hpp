@@ -40,6 +40,13 @@ namespace std = ::cuda::std;
 #define OCTET_HOST_DEVICE
 #endif
 
+// A loop in device code over arrays that must stay in registers.
+#if defined(__CUDA_ARCH__)
+#define OCTET_UNROLL _Pragma("unroll")
+#else
+#define OCTET_UNROLL
+#endif
+
 #if defined(_MSC_VER) && !defined(__clang__)
 #define OCTET_INLINE OCTET_HOST_DEVICE __forceinline
 #define OCTET_HOST_INLINE __forceinline

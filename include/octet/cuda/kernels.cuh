@@ -89,6 +89,7 @@ OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
   const std::size_t of_a_row = (x.cols + N - 1) / N, count = x.rows * of_a_row;
   const std::size_t first = std::size_t{blockIdx.x} * threads_a_block * slices_a_thread + threadIdx.x;
   std::uint32_t largest = 0;
+  OCTET_UNROLL
   for (int k = 0; k < slices_a_thread; ++k)
     if (const std::size_t slice = first + std::size_t{threads_a_block} * static_cast<unsigned>(k); slice < count) {
       const std::size_t row = slice / of_a_row, col = slice % of_a_row * N;

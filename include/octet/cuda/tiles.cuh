@@ -110,11 +110,13 @@ class tile_share {
                                   bool of_finite) {
     const std::size_t count = tile.count();
     std::uint32_t largest = 0;
+    OCTET_UNROLL
     for (int k = 0; k < Held; ++k)
       if (const std::size_t slice = lane + std::size_t{Team} * static_cast<std::size_t>(k); slice < count)
         held_[k] = read_slice(in, tile, slice);
       else
         held_[k] = pack<T, N>{};
+    OCTET_UNROLL
     for (int k = 0; k < Held; ++k) largest = larger(largest, amax_bits(held_[k], of_finite));
     for (std::size_t slice = lane + std::size_t{Team} * Held; Again && slice < count; slice += Team)
       largest = larger(largest, amax_bits(read_slice(in, tile, slice), of_finite));
@@ -126,6 +128,7 @@ class tile_share {
   OCTET_INLINE void write(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t lane, const group_scale& s,
                           const Rows& to) const {
     const std::size_t count = tile.count();
+    OCTET_UNROLL
     for (int k = 0; k < Held; ++k)
       if (const std::size_t slice = lane + std::size_t{Team} * static_cast<std::size_t>(k); slice < count)
         write_slice<F>(held_[k], tile, slice, s, to);
@@ -219,6 +222,7 @@ OCTET_INLINE pack<std::uint32_t, N> column_amax_bits(matrix_view<const T> in, co
   pack<std::uint32_t, N> largest{};
   for (std::size_t row = patch.row; row < patch.end; ++row) {
     const pack<T, N> x = load<N>(in.row(row) + patch.col, in.cols - patch.col);
+    OCTET_UNROLL
     for (int k = 0; k < N; ++k) {
       const std::uint32_t bits = amax_bits(pack<T, 1>{{x.value[k]}}, of_finite);
       if (bits > largest.value[k]) largest.value[k] = bits;
@@ -232,6 +236,7 @@ OCTET_INLINE void quantize_columns(matrix_view<const T> in, const Scales& scales
   if (patch.row >= in.rows) return;
   const std::size_t there = in.cols - patch.col;
   group_scale s[N];
+  OCTET_UNROLL
   for (int k = 0; k < N; ++k)
     if (static_cast<std::size_t>(k) < there) {
       s[k] = scales.scale(0, patch.col + static_cast<std::size_t>(k));
@@ -240,6 +245,7 @@ OCTET_INLINE void quantize_columns(matrix_view<const T> in, const Scales& scales
   for (std::size_t row = patch.row; row < patch.end; ++row) {
     const pack<T, N> x = load<N>(in.row(row) + patch.col, there);
     pack<float, N> y{};
+    OCTET_UNROLL
     for (int k = 0; k < N; ++k)
       if (static_cast<std::size_t>(k) < there) y.value[k] = scaled<F>(wide(x.value[k]), s[k]);
     store(codes.row(row) + patch.col, cuda::encode<F>(y), there);
@@ -296,6 +302,7 @@ OCTET_INLINE pack<F, N> quantize_in_row(const pack<float, N>& x, const tiling& t
   const std::size_t i = t.rows.tile(row);
   if (one_scale) return detail::quantize<F>(x, scales.scale(i, t.cols.tile(col)));
   pack<float, N> y{};
+  OCTET_UNROLL
   for (int k = 0; k < N; ++k)
     if (const std::size_t c = col + static_cast<std::size_t>(k); c < cols)
       y.value[k] = scaled<F>(x.value[k], scales.scale(i, t.cols.tile(c)));
