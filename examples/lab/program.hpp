@@ -1,4 +1,4 @@
-// How a program ends: its help, or one line on standard error that names what is wrong; exit code 0, 1 or 2 (usage).
+// How a program ends: its help, or one line on standard error that names what is wrong; exit code 0, 1 or 2 (usage), or the failure's own.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -36,6 +36,8 @@ int run(CLI::App& app, int argc, char** argv, Body body) {
     return complain(app, std::string(error.what()) + " (see --help)", 2);
   } catch (const usage_error& error) {
     return complain(app, std::string(error.what()) + " (see --help)", 2);
+  } catch (const failure& error) {
+    return complain(app, error.what(), error.exit_code);
   } catch (const std::bad_alloc&) {
     return complain(app, "out of memory", 1);
   } catch (const std::exception& error) {
