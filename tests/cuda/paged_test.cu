@@ -1,7 +1,6 @@
-// A paged cache against the host's quantizer: every slot, every code, every descale, and what is not written to.
+// A paged cache against plain arithmetic: every slot, every code, every descale, and what is not written to.
 // SPDX-License-Identifier: MIT
 #include "octet/cuda/paged.cuh"
-#include "octet/quantize.hpp"
 #include "tensors.hpp"
 
 namespace {
@@ -71,7 +70,7 @@ std::size_t found(const layout& l) {
   rule.floor = 448e-6f;
   tensors::both<descale> descales(m.pages * l.page_size * l.heads, descale(3));
   m.each([&](matrix_view<const T> x, matrix_view<e4m3> codes, std::size_t slot, std::size_t h) {
-    octet::quantize_into(x, octet::per_tensor{}, rule, codes, &descales.host[slot * l.heads + h]);
+    tensors::quantize(x, octet::per_tensor{}, rule, codes, &descales.host[slot * l.heads + h]);
   });
   if (gpu::append_into(m.in(), m.slots.data(), m.cache(), rule, descales.device.data()) != cudaSuccess) return 1;
   return m.codes.differences() + descales.differences();
@@ -84,7 +83,7 @@ std::size_t given(const layout& l, bool by_head) {
   for (std::size_t h = 0; h < l.heads; ++h) known.push_back(descale(0.01f * static_cast<float>(h + 1)));
   const tensors::both<descale> descales(known);
   m.each([&](matrix_view<const T> x, matrix_view<e4m3> codes, std::size_t, std::size_t h) {
-    octet::quantize_into(x, octet::per_tensor{}, &descales.host[by_head ? h : 0], codes);
+    tensors::quantize(x, octet::per_tensor{}, &descales.host[by_head ? h : 0], codes);
   });
   const descale* const there = descales.device.data();
   const cudaError_t error = by_head

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "device.hpp"
+#include "octet/granularity.hpp"
 #include "octet/matrix.hpp"
+#include "octet/scale.hpp"
 
 namespace tensors {
 
@@ -74,5 +76,55 @@ struct pair {
   octet::matrix_view<F> out_host() { return {codes.host.data(), s.rows, s.cols, s.out_stride}; }
   octet::matrix_view<F> out() { return {codes.device.data(), s.rows, s.cols, s.out_stride}; }
 };
+
+// What quantizing means, element by element in the host's own arithmetic: the amax of each tile, its scale, its codes.
+template <class F, class T, class Granularity>
+void quantize(octet::matrix_view<const T> in, const Granularity& granularity, const octet::scale_rule& rule,
+              octet::matrix_view<F> codes, octet::descale* descales) {
+  const octet::tiling t = granularity.tiles(in.rows, in.cols);
+  const std::size_t tile_cols = t.cols.count(in.cols);
+  std::vector<float> amax(t.rows.count(in.rows) * tile_cols, 0.0f);
+  for (std::size_t r = 0; r < in.rows; ++r)
+    for (std::size_t c = 0; c < in.cols; ++c) {
+      const float magnitude = std::fabs(static_cast<float>(in(r, c)));
+      float& largest = amax[t.rows.tile(r) * tile_cols + t.cols.tile(c)];
+      if (std::isfinite(magnitude) || rule.on_nonfinite == octet::nonfinite::propagate)
+        largest = std::isnan(magnitude) || magnitude > largest ? magnitude : largest;
+    }
+  std::vector<octet::group_scale> scales;
+  for (const float a : amax) scales.push_back(octet::scale_of<F>(a, rule));
+  for (std::size_t i = 0; i < scales.size(); ++i) descales[i] = scales[i].stored;
+  for (std::size_t r = 0; r < in.rows; ++r)
+    for (std::size_t c = 0; c < in.cols; ++c) {
+      const octet::group_scale& s = scales[t.rows.tile(r) * tile_cols + t.cols.tile(c)];
+      const auto x = static_cast<float>(in(r, c));
+      codes(r, c) = F(s.divides ? x / s.stored.value() : x * s.multiplier.value());
+    }
+}
+// With descales that are given.
+template <class F, class T, class Granularity>
+void quantize(octet::matrix_view<const T> in, const Granularity& granularity, const octet::descale* descales,
+              octet::matrix_view<F> codes, octet::scaling how = octet::scaling::divide) {
+  const octet::tiling t = granularity.tiles(in.rows, in.cols);
+  for (std::size_t r = 0; r < in.rows; ++r)
+    for (std::size_t c = 0; c < in.cols; ++c) {
+      const octet::descale d = descales[t.rows.tile(r) * t.cols.count(in.cols) + t.cols.tile(c)];
+      const octet::group_scale s = octet::scale_of(d, how);
+      const auto x = static_cast<float>(in(r, c));
+      codes(r, c) = F(s.divides ? x / d.value() : x * s.multiplier.value());
+    }
+}
+// And back: the product in double is exact, and rounded once.
+template <class F, class T, class Granularity>
+void dequantize(octet::matrix_view<F> codes, const Granularity& granularity, const octet::descale* descales,
+                octet::matrix_view<T> out) {
+  const octet::tiling t = granularity.tiles(out.rows, out.cols);
+  for (std::size_t r = 0; r < out.rows; ++r)
+    for (std::size_t c = 0; c < out.cols; ++c) {
+      const octet::descale d = descales[t.rows.tile(r) * t.cols.count(out.cols) + t.cols.tile(c)];
+      const double value = static_cast<double>(codes(r, c)) * d.value();
+      out(r, c) = std::isnan(value) ? T(octet::bit_cast<float>(0x7FFFFFFFu)) : static_cast<T>(value);
+    }
+}
 
 }  // namespace tensors

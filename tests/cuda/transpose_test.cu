@@ -1,7 +1,6 @@
-// The quantized transpose against the host's quantizer of a matrix that is transposed first.
+// The quantized transpose against plain arithmetic on a matrix that is transposed first.
 // SPDX-License-Identifier: MIT
 #include "octet/cuda/transpose.cuh"
-#include "octet/quantize.hpp"
 #include "tensors.hpp"
 
 namespace {
@@ -41,7 +40,7 @@ std::size_t found(const shape& s, const scale_rule& rule) {
   transposed<F, T> m(s);
   const octet::per_block<1, C> granularity;
   tensors::both<descale> descales(octet::descale_count(granularity, s.cols, s.rows), descale(3));
-  octet::quantize_into(m.in_host(), granularity, rule, m.out_host(), descales.host.data());
+  tensors::quantize(m.in_host(), granularity, rule, m.out_host(), descales.host.data());
   if (gpu::quantize_transposed_into(m.in(), granularity, rule, m.out(), descales.device.data()) != cudaSuccess)
     return 1;
   return m.codes.differences() + descales.differences();
@@ -54,7 +53,7 @@ std::size_t given(const shape& s, const Granularity& granularity, octet::scaling
   for (std::size_t i = 0; i < octet::descale_count(granularity, s.cols, s.rows); ++i)
     known.push_back(descale(0.01f * (1 + static_cast<float>(i % 7))));
   const tensors::both<descale> descales(known);
-  octet::quantize_into(m.in_host(), granularity, descales.host.data(), m.out_host(), how);
+  tensors::quantize(m.in_host(), granularity, descales.host.data(), m.out_host(), how);
   const descale* const there = descales.device.data();
   if (gpu::quantize_transposed_into(m.in(), granularity, there, m.out(), how) != cudaSuccess) return 1;
   return m.codes.differences();

@@ -20,8 +20,8 @@ namespace cuda {
 //   cudaErrorNotSupported         nonfinite::reject: only the host looks before it writes
 //   what cudaLaunchKernel says    no device, or one this code was not compiled for
 // Launchers and kernels have internal linkage: a unit launches what was compiled with its own flags, for its own GPUs.
-// Nothing is written where it fails. Pointers that are multiples of 16 bytes take the fast road: 16 values a thread, in
-// accesses of 16 bytes.
+// Where it fails nothing is written but a workspace. Pointers that are multiples of 16 bytes take the fast road: 16
+// values a thread, in accesses of 16 bytes.
 
 namespace detail {
 
