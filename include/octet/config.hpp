@@ -98,6 +98,17 @@ namespace std = ::cuda::std;
 #define OCTET_HAS_FP8_INSTRUCTIONS 0
 #endif
 
+// Device code for a family of GPUs or for one of it (sm_100f, sm_100a, sm_120a, ...; not sm_100, which later GPUs run too)
+// that converts E8M0, FP6 and FP4 in hardware: those of compute capability 10 to 12. CUDA 12.9 was the first to say which
+// family it is; 12.8 named the architecture only.
+#if defined(__CUDA_ARCH__) && defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+#define OCTET_HAS_FAMILY_INSTRUCTIONS (__CUDA_ARCH_FAMILY_SPECIFIC__ >= 1000 && __CUDA_ARCH_FAMILY_SPECIFIC__ < 1300)
+#elif defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM101_ALL) || defined(__CUDA_ARCH_FEAT_SM120_ALL)
+#define OCTET_HAS_FAMILY_INSTRUCTIONS 1
+#else
+#define OCTET_HAS_FAMILY_INSTRUCTIONS 0
+#endif
+
 // The compiler's own 16-bit types. g++ 12 (x86) and 13 (elsewhere) and clang 15 brought _Float16 to C++; clang 14
 // defines the limits macro without the type. C++23's std::float16_t is the same type; std::bfloat16_t came with g++ 13.
 #if !defined(__FLT16_MANT_DIG__) || defined(__CUDACC__)

@@ -20,19 +20,52 @@ inline constexpr bool is_half = exponent_bits_of<T> == 5;
 
 // -- In hardware -----------------------------------------------------------------------------------------------------
 
-// Conversions that device code has instructions for: of these two formats, from float and the 16-bit floats. They do what
-// encode does when it rounds to nearest even and saturates, and what decode does. (PTX does not fix the sign of a NaN's
-// code; cuda_fp8.h takes what the instruction gives, and so does this.)
+// The formats that device code has instructions for, from float and the 16-bit floats and back. They do what encode does
+// when it rounds by the format's default (E8M0 toward zero too) and saturates (a format without NaN always does), and
+// what decode does. (PTX does not fix the sign of a NaN's code; cuda_fp8.h takes what the instruction gives, and so does
+// this.)
 template <class F>
-inline constexpr bool has_instructions = std::is_same_v<F, e4m3> || std::is_same_v<F, e5m2>;
+inline constexpr bool has_instructions = false;
+#if OCTET_HAS_FP8_INSTRUCTIONS
+template <>
+inline constexpr bool has_instructions<e4m3> = true;
+template <>
+inline constexpr bool has_instructions<e5m2> = true;
+#endif
+#if OCTET_HAS_FAMILY_INSTRUCTIONS
+template <>
+inline constexpr bool has_instructions<e8m0> = true;
+template <>
+inline constexpr bool has_instructions<e2m3> = true;
+template <>
+inline constexpr bool has_instructions<e3m2> = true;
+template <>
+inline constexpr bool has_instructions<e2m1> = true;
+#endif
 template <class F, class T>
 inline constexpr bool has_instructions_from = has_instructions<F>&& is_float_v<T> && sizeof(T) <= sizeof(float);
 
+// What an instruction gives for two codes: the bits of halves, which hold every value of a format but E8M0, or of
+// bfloat16s, which hold its.
+template <class F>
+inline constexpr bool decodes_to_halves = F::special_codes != encoding::exponent;
+
 #if OCTET_HAS_FP8_INSTRUCTIONS
-// The halves of two codes, that of the low byte in the low half.
+// The values of two codes, that of the low byte in the low half.
 template <class F>
 __device__ __forceinline__ std::uint32_t decode_by_instruction(std::uint16_t codes) {
-  return ptx::decode_to_halves<F::exponent_bits>(codes);
+  if constexpr (decodes_to_halves<F>)
+    return ptx::decode_to_halves<F::exponent_bits, F::mantissa_bits>(codes);
+  else
+    return ptx::decode_to_bfloat16s(codes);
+}
+// The bits of the float with one of these values.
+template <class F>
+__device__ __forceinline__ std::uint32_t widen_decoded(std::uint16_t value) {
+  if constexpr (decodes_to_halves<F>)
+    return bit_cast<std::uint32_t>(ptx::widen_half(value));
+  else
+    return std::uint32_t{value} << 16;
 }
 #endif
 
@@ -147,16 +180,51 @@ OCTET_INLINE constexpr auto to_source(T x) {
 }
 
 #if OCTET_HAS_FP8_INSTRUCTIONS
-// The codes of two values, the first in the low byte.
-template <class F, class T>
-__device__ __forceinline__ std::uint16_t encode_by_instruction(T first, T second) {
-  using S = float_traits<T>;
+// Two 16-bit floats in one word, the first in the low half.
+template <class T>
+__device__ __forceinline__ std::uint32_t word_of(T first, T second) {
+  return float_traits<T>::to_bits(first) | std::uint32_t{float_traits<T>::to_bits(second)} << 16;
+}
+// A 16-bit float or a float as a float. (Of a half's NaN only that it is one is kept.)
+template <class T>
+__device__ __forceinline__ float widen_by_instruction(T x) {
   if constexpr (is_half<T>)
-    return ptx::encode_halves<F::exponent_bits>(S::to_bits(first) | std::uint32_t{S::to_bits(second)} << 16);
+    return ptx::widen_half(float_traits<T>::to_bits(x));
   else
-    return ptx::encode_floats<F::exponent_bits>(to_source(first), to_source(second));
+    return to_source(x);
+}
+__device__ __forceinline__ float without_sign(float x) {
+  using S = float_traits<float>;
+  return S::from_bits(S::to_bits(x) & (S::sign_mask - 1));
+}
+
+// The codes of two values, the first in the low byte. E8M0 has no sign, so its magnitudes are rounded.
+template <class F, class T>
+__device__ __forceinline__ std::uint16_t encode_by_instruction(T first, T second, rounding r = F::default_rounding) {
+  constexpr int E = F::exponent_bits, M = F::mantissa_bits;
+  if constexpr (F::special_codes == encoding::exponent) {
+    const bool up = r == rounding::upward;
+    if constexpr (sizeof(T) == 2 && !is_half<T>) {
+      const std::uint32_t magnitudes = word_of(first, second) & 0x7FFF7FFF;
+      return up ? ptx::exponents_of_bfloat16s_up(magnitudes) : ptx::exponents_of_bfloat16s_toward_zero(magnitudes);
+    } else {
+      const float low = without_sign(widen_by_instruction(first)), high = without_sign(widen_by_instruction(second));
+      return up ? ptx::exponents_of_floats_up(low, high) : ptx::exponents_of_floats_toward_zero(low, high);
+    }
+  } else if constexpr (is_half<T> && F::width == 8) {
+    return ptx::encode_halves<E, M>(word_of(first, second));
+  } else {
+    return ptx::encode_floats<E, M>(widen_by_instruction(first), widen_by_instruction(second));
+  }
 }
 #endif
+
+// Whether encode_by_instruction does what this overflow rule and rounding say.
+template <class F>
+OCTET_INLINE constexpr bool is_by_instruction(overflow o, rounding r) {
+  return (o == overflow::saturate || !F::has_nan) &&
+         (r == F::default_rounding || (!F::is_signed && r == rounding::toward_zero));
+}
 
 template <class F, class T, class Direction>
 OCTET_INLINE constexpr F encode_number(T x, overflow o, Direction direction) {
@@ -174,7 +242,7 @@ OCTET_INLINE constexpr std::uint32_t decode_bits(F q) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
   if constexpr (has_instructions<F>)
     if (!__builtin_is_constant_evaluated())
-      return bit_cast<std::uint32_t>(ptx::widen_half(static_cast<std::uint16_t>(decode_by_instruction<F>(q.bits()))));
+      return widen_decoded<F>(static_cast<std::uint16_t>(decode_by_instruction<F>(q.bits())));
 #endif
   const std::uint32_t code = q.magnitude();
   if constexpr (F::special_codes == encoding::exponent) {
@@ -259,9 +327,9 @@ template <class F, class T, std::enable_if_t<is_fp8_v<F> && is_number_v<T>, int>
 OCTET_INLINE constexpr F encode(T x, overflow o = overflow::saturate, rounding r = F::default_rounding) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
   if constexpr (detail::has_instructions_from<F, T>)
-    if (!__builtin_is_constant_evaluated() && o == overflow::saturate && r == rounding::nearest_even)
+    if (!__builtin_is_constant_evaluated() && detail::is_by_instruction<F>(o, r))
       return F::from_bits(
-          static_cast<std::uint8_t>(detail::encode_by_instruction<F>(x, float_traits<T>::from_bits(0))));
+          static_cast<std::uint8_t>(detail::encode_by_instruction<F>(x, float_traits<T>::from_bits(0), r)));
 #endif
   return detail::encode_number<F>(x, o, r);
 }
@@ -286,7 +354,7 @@ OCTET_INLINE constexpr T decode(F q) {
     return detail::decode_integer<T>(q);
   } else {
 #if OCTET_HAS_FP8_INSTRUCTIONS
-    if constexpr (detail::has_instructions<F> && detail::is_half<T>)
+    if constexpr (detail::has_instructions<F> && detail::decodes_to_halves<F> && detail::is_half<T>)
       if (!__builtin_is_constant_evaluated())
         return float_traits<T>::from_bits(static_cast<std::uint16_t>(detail::decode_by_instruction<F>(q.bits())));
 #endif

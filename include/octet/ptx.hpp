@@ -11,41 +11,130 @@ namespace octet {
 inline namespace v0 {
 namespace ptx {
 
-// Two floats to two codes, `low` to the low byte: nearest even, saturating; NaN gives NaN, whose sign PTX does not fix.
-template <int E>
-__device__ __forceinline__ unsigned short encode_floats(float low, float high) {
-  static_assert(E == 4 || E == 5, "E4M3 or E5M2");
+// -- E4M3, E5M2, FP6 and FP4: a row a format -------------------------------------------------------------------------
+
+// Two floats to two codes, `low` to the low byte: nearest even, saturating. NaN gives NaN, whose sign PTX does not fix,
+// or where the format has none the positive largest value.
+template <int E, int M>
+__device__ unsigned short encode_floats(float low, float high);
+template <>
+__device__ __forceinline__ unsigned short encode_floats<4, 3>(float low, float high) {
   unsigned short codes;
-  if constexpr (E == 4)
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+template <>
+__device__ __forceinline__ unsigned short encode_floats<5, 2>(float low, float high) {
+  unsigned short codes;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+template <>
+__device__ __forceinline__ unsigned short encode_floats<2, 3>(float low, float high) {
+  unsigned short codes;
+  asm("cvt.rn.satfinite.e2m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+template <>
+__device__ __forceinline__ unsigned short encode_floats<3, 2>(float low, float high) {
+  unsigned short codes;
+  asm("cvt.rn.satfinite.e3m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+// The instruction packs two codes of FP4 in one byte.
+template <>
+__device__ __forceinline__ unsigned short encode_floats<2, 1>(float low, float high) {
+  unsigned short packed;
+  asm("{ .reg .b8 byte; cvt.rn.satfinite.e2m1x2.f32 byte, %1, %2; mov.b16 %0, {byte, 0}; }"
+      : "=h"(packed)
+      : "f"(high), "f"(low));
+  return static_cast<unsigned short>((packed | packed << 4) & 0x0F0F);
+}
+
+// Two halves in one word to two codes, each where its half was; as from floats.
+template <int E, int M>
+__device__ unsigned short encode_halves(unsigned halves);
+template <>
+__device__ __forceinline__ unsigned short encode_halves<4, 3>(unsigned halves) {
+  unsigned short codes;
+  asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(codes) : "r"(halves));
+  return codes;
+}
+template <>
+__device__ __forceinline__ unsigned short encode_halves<5, 2>(unsigned halves) {
+  unsigned short codes;
+  asm("cvt.rn.satfinite.e5m2x2.f16x2 %0, %1;" : "=h"(codes) : "r"(halves));
   return codes;
 }
 
-// Two halves in one word to two codes, each where its half was.
-template <int E>
-__device__ __forceinline__ unsigned short encode_halves(unsigned halves) {
-  static_assert(E == 4 || E == 5, "E4M3 or E5M2");
-  unsigned short codes;
-  if constexpr (E == 4)
-    asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(codes) : "r"(halves));
-  else
-    asm("cvt.rn.satfinite.e5m2x2.f16x2 %0, %1;" : "=h"(codes) : "r"(halves));
-  return codes;
-}
-
-// Two codes to two halves in one word, exactly; NaN gives 7FFF.
-template <int E>
-__device__ __forceinline__ unsigned decode_to_halves(unsigned short codes) {
-  static_assert(E == 4 || E == 5, "E4M3 or E5M2");
+// Two codes, their unused bits 0, to two halves in one word, exactly; NaN gives 7FFF.
+template <int E, int M>
+__device__ unsigned decode_to_halves(unsigned short codes);
+template <>
+__device__ __forceinline__ unsigned decode_to_halves<4, 3>(unsigned short codes) {
   unsigned halves;
-  if constexpr (E == 4)
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(codes));
-  else
-    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(codes));
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(codes));
   return halves;
 }
+template <>
+__device__ __forceinline__ unsigned decode_to_halves<5, 2>(unsigned short codes) {
+  unsigned halves;
+  asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(codes));
+  return halves;
+}
+template <>
+__device__ __forceinline__ unsigned decode_to_halves<2, 3>(unsigned short codes) {
+  unsigned halves;
+  asm("cvt.rn.f16x2.e2m3x2 %0, %1;" : "=r"(halves) : "h"(codes));
+  return halves;
+}
+template <>
+__device__ __forceinline__ unsigned decode_to_halves<3, 2>(unsigned short codes) {
+  unsigned halves;
+  asm("cvt.rn.f16x2.e3m2x2 %0, %1;" : "=r"(halves) : "h"(codes));
+  return halves;
+}
+template <>
+__device__ __forceinline__ unsigned decode_to_halves<2, 1>(unsigned short codes) {
+  const auto packed = static_cast<unsigned short>(codes | codes >> 4);
+  unsigned halves;
+  asm("{ .reg .b8 byte, rest; mov.b16 {byte, rest}, %1; cvt.rn.f16x2.e2m1x2 %0, byte; }" : "=r"(halves) : "h"(packed));
+  return halves;
+}
+
+// -- E8M0 -------------------------------------------------------------------------------------------------------------
+
+// Two floats, or two bfloat16s in one word, to two codes: up or toward zero, saturating; NaN gives FF. The values are
+// not negative: what PTX says does not tell whether the sign or the rounding is first.
+__device__ __forceinline__ unsigned short exponents_of_floats_up(float low, float high) {
+  unsigned short codes;
+  asm("cvt.rp.satfinite.ue8m0x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+__device__ __forceinline__ unsigned short exponents_of_floats_toward_zero(float low, float high) {
+  unsigned short codes;
+  asm("cvt.rz.satfinite.ue8m0x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+__device__ __forceinline__ unsigned short exponents_of_bfloat16s_up(unsigned bfloat16s) {
+  unsigned short codes;
+  asm("cvt.rp.satfinite.ue8m0x2.bf16x2 %0, %1;" : "=h"(codes) : "r"(bfloat16s));
+  return codes;
+}
+__device__ __forceinline__ unsigned short exponents_of_bfloat16s_toward_zero(unsigned bfloat16s) {
+  unsigned short codes;
+  asm("cvt.rz.satfinite.ue8m0x2.bf16x2 %0, %1;" : "=h"(codes) : "r"(bfloat16s));
+  return codes;
+}
+
+// Two codes to two bfloat16s in one word, exactly; NaN gives 7FFF.
+__device__ __forceinline__ unsigned decode_to_bfloat16s(unsigned short exponents) {
+  unsigned bfloat16s;
+  asm("cvt.rn.bf16x2.ue8m0x2 %0, %1;" : "=r"(bfloat16s) : "h"(exponents));
+  return bfloat16s;
+}
+
+// -- Floats -----------------------------------------------------------------------------------------------------------
 
 // A float to the nearest half, ties to even; NaN gives 7FFF.
 __device__ __forceinline__ unsigned short narrow_to_half(float x) {

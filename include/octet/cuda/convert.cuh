@@ -32,14 +32,14 @@ template <class T, class F>
 OCTET_INLINE pack<T, 2> decode_pair(F first, F second) {
 #if OCTET_HAS_FP8_INSTRUCTIONS
   if constexpr (octet::detail::has_instructions<F> && is_float_v<T>) {
-    const std::uint32_t halves =
+    const std::uint32_t both =
         octet::detail::decode_by_instruction<F>(static_cast<std::uint16_t>(first.bits() | second.bits() << 8));
-    const auto low = static_cast<std::uint16_t>(halves), high = static_cast<std::uint16_t>(halves >> 16);
-    if constexpr (octet::detail::is_half<T>)
+    const auto low = static_cast<std::uint16_t>(both), high = static_cast<std::uint16_t>(both >> 16);
+    if constexpr (octet::detail::decodes_to_halves<F> && octet::detail::is_half<T>)
       return {float_traits<T>::from_bits(low), float_traits<T>::from_bits(high)};
     else
-      return {octet::detail::from_value_bits<T>(bit_cast<std::uint32_t>(ptx::widen_half(low))),
-              octet::detail::from_value_bits<T>(bit_cast<std::uint32_t>(ptx::widen_half(high)))};
+      return {octet::detail::from_value_bits<T>(octet::detail::widen_decoded<F>(low)),
+              octet::detail::from_value_bits<T>(octet::detail::widen_decoded<F>(high))};
   }
 #endif
   return {decode<T>(first), decode<T>(second)};
@@ -47,8 +47,9 @@ OCTET_INLINE pack<T, 2> decode_pair(F first, F second) {
 
 }  // namespace detail
 
-// The codes of N values: nearest even, saturating, NaN as in encode of one value, and the same bytes. Pairs of E4M3 and
-// E5M2 from float and the 16-bit floats are one instruction on sm_89 and later (bfloat16 is widened first). Never fails.
+// The codes of N values: nearest even (E8M0: up), saturating, NaN as in encode of one value, and the same bytes. Pairs
+// from float and the 16-bit floats are one instruction, of E4M3 and E5M2 on sm_89 and later, of E8M0, FP6 and FP4 in code
+// for a family (sm_100f). A 16-bit float that the instruction does not take is widened first. Never fails.
 template <class F, class T, int N>
 OCTET_INLINE pack<F, N> encode(const pack<T, N>& x) {
   pack<F, N> codes;
@@ -57,8 +58,8 @@ OCTET_INLINE pack<F, N> encode(const pack<T, N>& x) {
   } else {
     for (int i = 0; i < N; i += 2) {
       const std::uint16_t pair = detail::encode_pair<F>(x.value[i], x.value[i + 1]);
-      codes.value[i] = F::from_bits(static_cast<std::uint8_t>(pair));
-      codes.value[i + 1] = F::from_bits(static_cast<std::uint8_t>(pair >> 8));
+      codes.value[i] = bit_cast<F>(static_cast<std::uint8_t>(pair));
+      codes.value[i + 1] = bit_cast<F>(static_cast<std::uint8_t>(pair >> 8));
     }
   }
   return codes;
