@@ -1,6 +1,6 @@
 // Compiles a kernel that converts, as a program does while it runs, and looks for the instructions in what comes out.
 // SPDX-License-Identifier: MIT
-//   nvrtc ARCHITECTURE INSTRUCTIONS OPTIONS...    such as compute_90 2 -I...; how many cvt.rn.satfinite there must be
+//   nvrtc ARCHITECTURE INSTRUCTIONS OPTIONS...    such as compute_90 2 -I...; how many conversions to codes there must be
 #include <nvrtc.h>
 
 #include <cstdio>
@@ -40,9 +40,7 @@ int main(int argc, char** argv) {
   nvrtcGetPTX(program, ptx.data());
   nvrtcDestroyProgram(&program);
   long found = 0;
-  for (std::size_t at = ptx.find("cvt.rn.satfinite"); at != std::string::npos;
-       at = ptx.find("cvt.rn.satfinite", at + 1))
-    ++found;
+  for (std::size_t at = ptx.find(".satfinite."); at != std::string::npos; at = ptx.find(".satfinite.", at + 1)) ++found;
   if (found != std::atol(argv[2])) {
     std::printf("%s: %ld conversion instructions, not %s\n", argv[1], found, argv[2]);
     return 1;
