@@ -1,6 +1,7 @@
-// Every float through the device's encoders, by the instruction and by integers, against the codes of the host's bulk
-// encoder, whose bytes tests/exhaustive compares with cuda_fp8.h; on a GPU against that header's device code too.
+// Every float through the device's encoders, by the instruction and by integers, against the codes of the host.
 // SPDX-License-Identifier: MIT
+// The host's are those of the bulk encoder, whose bytes tests/exhaustive compares with cuda_fp8.h; on a GPU that header's
+// device code is asked too.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
