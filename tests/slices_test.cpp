@@ -273,7 +273,7 @@ TEST_CASE("The descales of MX lie where tensor cores look for them") {
 }
 
 TEST_CASE("Indices have 64 bits: more than 2^31 values, and more than 2^32") {
-  // 262,144 x 14,336 values, 2^37 with their gaps: the last slices of the last row.
+  // 262,144 x 14,336 values: the last of them.
   constexpr std::size_t rows = 262144, cols = 14336;
   const octet::tiling blocks = per_block<128, 128>{}.tiles(rows, cols);
   const auto tile = kernels::tile_slices<16>::of(blocks, rows, cols, 2047, 111);
@@ -288,19 +288,13 @@ TEST_CASE("Indices have 64 bits: more than 2^31 values, and more than 2^32") {
   const auto turned = kernels::transposed_patch::of(cols, kernels::transposed_patch::count(rows, cols) - 1);
   CHECK(turned.first_row == rows - 128);
   CHECK(turned.first_col == cols - 32);
-  // One value, which lies 2^33 values behind where its matrix begins.
-  constexpr std::size_t far = std::size_t{1} << 33;
-  const float x = 3;
-  octet::e4m3 code{};
-  const descale d(1);
-  const auto behind = [](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    const volatile std::uintptr_t there = reinterpret_cast<std::uintptr_t>(p);
-    return reinterpret_cast<T*>(there - far * sizeof(T));
-  };
-  const kernels::given_scales<descale> scales{octet::cuda::row_major(&d, 1), octet::scaling::divide};
-  const matrix_view<const float> in(behind(&x), 2, 1, far);
-  kernels::quantize_slice<1, octet::e4m3>(in, octet::per_tensor{}.tiles(2, 1), scales,
-                                          kernels::matrix_rows<octet::e4m3>{{behind(&code), 2, 1, far}}, 1);
-  CHECK(code.bits() == octet::e4m3(3).bits());
+  const auto slice = kernels::slice_place<16>::of(blocks, cols, rows * (cols / 16) - 1);
+  CHECK(slice.row == rows - 1);
+  CHECK(slice.col == cols - 16);
+  CHECK(slice.i == 2047);
+  CHECK(slice.j == 111);
+  const auto far = kernels::slice_place<1>::of(octet::per_tensor{}.tiles(3, std::size_t{1} << 40), std::size_t{1} << 40,
+                                               (std::size_t{2} << 40) + 12345);
+  CHECK(far.row == 2);
+  CHECK(far.col == 12345);
 }

@@ -98,6 +98,13 @@ namespace std = ::cuda::std;
 #define OCTET_HAS_FP8_INSTRUCTIONS 0
 #endif
 
+// Device code for a GPU that computes with two 16-bit floats in one word.
+#if defined(__CUDA_ARCH__)
+#define OCTET_HAS_PAIR_INSTRUCTIONS (__CUDA_ARCH__ >= 800)
+#else
+#define OCTET_HAS_PAIR_INSTRUCTIONS 0
+#endif
+
 // Device code for a family of GPUs or for one of it (sm_100f, sm_100a, sm_120a, ...; not sm_100, which later GPUs run too)
 // that converts E8M0, FP6 and FP4 in hardware: those of compute capability 10 to 12. CUDA 12.9 was the first to say which
 // family it is; 12.8 named the architecture only.

@@ -162,6 +162,10 @@ OCTET_INLINE constexpr int exponent_of(double x) {
 // double.
 template <class T = float>
 OCTET_INLINE constexpr T product(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>)
+    if (!__builtin_is_constant_evaluated()) return ptx::multiply(a, b);
+#endif
   return narrow<T>(widen(a) * widen(b));
 }
 

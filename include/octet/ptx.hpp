@@ -136,11 +136,28 @@ __device__ __forceinline__ unsigned decode_to_bfloat16s(unsigned short exponents
 
 // -- Floats -----------------------------------------------------------------------------------------------------------
 
-// A float to the nearest half, ties to even; NaN gives 7FFF.
-__device__ __forceinline__ unsigned short narrow_to_half(float x) {
-  unsigned short half;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
-  return half;
+// Two floats to the nearest halves or bfloat16s in one word, `low` in the low half, ties to even; NaN gives 7FFF.
+__device__ __forceinline__ unsigned narrow_to_halves(float low, float high) {
+  unsigned halves;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
+  return halves;
+}
+__device__ __forceinline__ unsigned narrow_to_bfloat16s(float low, float high) {
+  unsigned bfloat16s;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bfloat16s) : "f"(high), "f"(low));
+  return bfloat16s;
+}
+
+// The larger of two halves or bfloat16s, for each half of a word; NaN gives 7FFF.
+__device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
+  unsigned larger;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
+}
+__device__ __forceinline__ unsigned larger_bfloat16s(unsigned a, unsigned b) {
+  unsigned larger;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  return larger;
 }
 
 // A half to the float of the same value; NaN gives 7FFFFFFF.

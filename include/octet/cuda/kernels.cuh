@@ -39,15 +39,15 @@ OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block) decode_kernel(con
   decode_slice<N>(codes, x, n, thread_number());
 }
 
-// Starts a thread for each of n / N slices.
-template <class... Parameters, class... Arguments>
-OCTET_LOCAL cudaError_t launch(void (*kernel)(Parameters...), std::size_t slices, cudaStream_t stream,
+// Starts so many threads, in blocks of Block.
+template <unsigned Block = threads_a_block, class... Parameters, class... Arguments>
+OCTET_LOCAL cudaError_t launch(void (*kernel)(Parameters...), std::size_t threads, cudaStream_t stream,
                                Arguments... arguments) {
-  const std::size_t blocks = (slices + threads_a_block - 1) / threads_a_block;
+  const std::size_t blocks = (threads + Block - 1) / Block;
   if (blocks > 0x7FFFFFFF) return cudaErrorInvalidConfiguration;
   void* pointers[] = {&arguments...};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)),
-                          dim3(threads_a_block), pointers, 0, stream);
+  return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(Block),
+                          pointers, 0, stream);
 }
 
 OCTET_HOST_INLINE bool is_multiple(const void* p, std::size_t bytes) {

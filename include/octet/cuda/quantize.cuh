@@ -67,17 +67,22 @@ OCTET_HOST_INLINE bool takes_slices(const matrix_view<T>& in, const matrix_view<
 
 // -- A team of threads a tile ----------------------------------------------------------------------------------------
 
-// The largest of what the threads of a team have, for each of them. A team is a part of a warp, or the block.
+// Threads of a block whose teams are parts of a warp, or the block.
+template <int Team>
+inline constexpr unsigned block_of = Team > 32 ? Team : threads_a_block;
+
+// The largest of what the threads of a team have, for each of them.
 template <int Team>
 __device__ __forceinline__ std::uint32_t largest_of_team(std::uint32_t mine) {
-  if constexpr (Team <= 32) {
+  if constexpr (Team == 1) {
+    return mine;
+  } else if constexpr (Team <= 32) {
     using reduction = cub::WarpReduce<std::uint32_t, Team>;
     __shared__ typename reduction::TempStorage shared[threads_a_block / Team];
     const std::uint32_t largest = reduction(shared[threadIdx.x / Team]).Reduce(mine, larger{});
     return __shfl_sync(0xFFFFFFFF, largest, 0, Team);
   } else {
-    static_assert(Team == threads_a_block, "a team is a part of a warp, or the block");
-    using reduction = cub::BlockReduce<std::uint32_t, threads_a_block>;
+    using reduction = cub::BlockReduce<std::uint32_t, Team>;
     __shared__ typename reduction::TempStorage shared;
     __shared__ std::uint32_t of_all;
     const std::uint32_t largest = reduction(shared).Reduce(mine, larger{});
@@ -89,10 +94,11 @@ __device__ __forceinline__ std::uint32_t largest_of_team(std::uint32_t mine) {
 
 // Tiles are numbered row by row.
 template <int N, int Team, int Held, bool Again, class F, class T, class Rows, class Descale>
-OCTET_LOCAL __global__ void __launch_bounds__(threads_a_block)
+OCTET_LOCAL __global__ void __launch_bounds__(block_of<Team>)
     quantize_tiles_kernel(matrix_view<const T> in, tiling t, scale_rule rule, Rows to, descale_view<Descale> descales,
                           std::size_t tile_rows, std::size_t tile_cols) {
-  const std::size_t number = thread_number() / Team, i = number / tile_cols, j = number % tile_cols;
+  const std::size_t number = thread_number() / Team;
+  const std::size_t i = tile_cols == 1 ? number : number / tile_cols, j = number - i * tile_cols;
   const std::size_t lane = threadIdx.x % Team;
   const bool is_tile = i < tile_rows;
   const tile_slices<N> tile = is_tile ? tile_slices<N>::of(t, in.rows, in.cols, i, j) : tile_slices<N>{0, 0, 0, 0, 1};
@@ -111,32 +117,38 @@ inline constexpr std::size_t most_slices = 0;
 template <std::size_t R, std::size_t C>
 inline constexpr std::size_t most_slices<per_block<R, C>> = R*((C + values_a_thread - 1) / values_a_thread);
 
+template <int Team>
+using team = std::integral_constant<int, Team>;
+
 // Picks the team by the tile: what it holds is read from memory once. The arguments are checked.
 template <class F, std::size_t Most, class T, class Rows, class Descale>
 OCTET_LOCAL cudaError_t launch_tiles(matrix_view<const T> in, const tiling& t, const scale_rule& rule, const Rows& to,
                                      bool slices, const descale_view<Descale>& descales, cudaStream_t stream) {
   const std::size_t tile_rows = t.rows.count(in.rows), tile_cols = t.cols.count(in.cols);
   if (const cudaError_t error = clear_what_is_left(descales, tile_rows, stream); error != cudaSuccess) return error;
-  const auto start = [&](auto kernel, std::size_t team) {
-    return launch(kernel, tile_rows * tile_cols * team, stream, in, t, rule, to, descales, tile_rows, tile_cols);
+  const auto start = [&](auto kernel, auto team) {
+    return launch<block_of<team()>>(kernel, tile_rows * tile_cols * team(), stream, in, t, rule, to, descales,
+                                    tile_rows, tile_cols);
   };
   const std::size_t rows = t.rows.size < in.rows ? t.rows.size : in.rows;
   const std::size_t cols = t.cols.size < in.cols ? t.cols.size : in.cols;
   constexpr int many = values_a_thread;
   constexpr auto can_be = [](std::size_t least) { return Most == 0 || Most > least; };
   if (!slices) {
-    if (rows * cols <= 1024) return start(quantize_tiles_kernel<1, 32, 4, true, F, T, Rows, Descale>, 32);
-    return start(quantize_tiles_kernel<1, 256, 4, true, F, T, Rows, Descale>, 256);
+    if (rows * cols <= 1024) return start(quantize_tiles_kernel<1, 32, 4, true, F, T, Rows, Descale>, team<32>{});
+    return start(quantize_tiles_kernel<1, 256, 4, true, F, T, Rows, Descale>, team<256>{});
   }
+  // A thread has 64 bytes of a tile at least, where that has them: two slices of 16-bit values, one of floats.
+  constexpr int held = 4 / static_cast<int>(sizeof(T)), few = 2 / held, some = 8 / held;
   const std::size_t count = rows * ((cols + many - 1) / many);
-  if (count <= 2) return start(quantize_tiles_kernel<many, 2, 1, false, F, T, Rows, Descale>, 2);
+  if (count <= 2) return start(quantize_tiles_kernel<many, few, held, false, F, T, Rows, Descale>, team<few>{});
   if constexpr (can_be(2))
-    if (count <= 8) return start(quantize_tiles_kernel<many, 8, 1, false, F, T, Rows, Descale>, 8);
+    if (count <= 8) return start(quantize_tiles_kernel<many, some, held, false, F, T, Rows, Descale>, team<some>{});
   if constexpr (can_be(8))
-    if (count <= 128) return start(quantize_tiles_kernel<many, 32, 4, false, F, T, Rows, Descale>, 32);
+    if (count <= 128) return start(quantize_tiles_kernel<many, 32, 4, false, F, T, Rows, Descale>, team<32>{});
   if constexpr (can_be(128))
-    if (count <= 256) return start(quantize_tiles_kernel<many, 256, 1, false, F, T, Rows, Descale>, 256);
-  if constexpr (can_be(256)) return start(quantize_tiles_kernel<many, 256, 4, true, F, T, Rows, Descale>, 256);
+    if (count <= 512) return start(quantize_tiles_kernel<many, 128, 4, false, F, T, Rows, Descale>, team<128>{});
+  if constexpr (can_be(512)) return start(quantize_tiles_kernel<many, 256, 4, true, F, T, Rows, Descale>, team<256>{});
   return cudaErrorInvalidValue;  // not reached: a tile has no more slices than its granularity says
 }
 

@@ -88,113 +88,121 @@ OCTET_INLINE std::uint32_t magnitude_bits(float x) {
 }
 
 // x / d by the reciprocal r of d, itself rounded to nearest: a quotient, its error, and the corrected quotient, three
-// instructions where a division has more than twenty. For d from 2^-64 to 2^64 it has the code of the nearest float to
-// x / d, for formats whose ties lie between 2^-18 and 2^19:
-//   - From 2^20 on everything saturates, the first quotient too; the correction of an infinite one would be NaN.
+// instructions where a division has more than twenty. For |x / d| below 2^20 and d from 2^-64 to 2^64 it has the code of
+// the nearest float to x / d, for formats whose ties lie between 2^-18 and 2^19:
 //   - Below 2^-20 everything is 0, with the sign of x: of -0 the quotient is -0, the error 0, and -0 - 0 is -0.
-//   - Between them nothing underflows: the error is a multiple of 2^-43 * 2^-87. So the significands alone decide whether
-//     the corrected quotient is the nearest float. It is within one unit of it, so a code could differ only beside a tie,
-//     and a tie of 4 mantissa bits or fewer has 6 significant bits: tests/exhaustive/quotient.cpp tries all 2^23
-//     divisors, all 32 ties and every x within 3 units of their product, and there it is the nearest float.
+//   - Above, nothing underflows: the error is a multiple of 2^-43 * 2^-87. So the significands alone decide whether the
+//     corrected quotient is the nearest float. It is within one unit of it, so a code could differ only beside a tie, and
+//     a tie of 4 mantissa bits or fewer has 6 significant bits: tests/exhaustive/quotient.cpp tries all 2^23 divisors, all
+//     32 ties and every x within 3 units of their product, and there it is the nearest float.
 OCTET_INLINE float quotient_by_reciprocal(float x, float d, float r) {
 #if defined(__CUDA_ARCH__)
-  const float q = ptx::multiply(x, r), error = ptx::multiply_subtract(q, d, x);
-  const float corrected = ptx::subtract_product(q, error, r);
+  const float q = ptx::multiply(x, r);
+  return ptx::subtract_product(q, ptx::multiply_subtract(q, d, x), r);
 #else
-  const float q = x * r, error = __builtin_fmaf(q, d, -x);
-  const float corrected = __builtin_fmaf(-error, r, q);
+  const float q = x * r;
+  return __builtin_fmaf(-__builtin_fmaf(q, d, -x), r, q);
 #endif
-  return magnitude_bits(q) < bit_cast<std::uint32_t>(0x1p20f) ? corrected : q;
 }
 template <class F>
 inline constexpr bool has_ordinary_ties = F::mantissa_bits <= 4 && F::least_exponent - F::mantissa_bits >= -17 &&
                                           (F::max_code >> F::mantissa_bits) - F::bias <= 18;
 
-// Whether the descale and the format let the reciprocal stand in for the division.
-template <class F>
-OCTET_INLINE bool divides_by_reciprocal(const group_scale& s) {
-  constexpr std::uint32_t least = 0x1F800000, most = 0x5F800000;  // 2^-64 and 2^64
-  return has_ordinary_ties<F> && s.divides && bit_cast<std::uint32_t>(s.stored.value()) - least <= most - least;
-}
-
-// The float that x is encoded as: x / descale or x * multiplier, rounded once, whatever -use_fast_math makes of `/`.
-// (On the host a quotient below 2^-126 may be a unit off, where every code is 0.)
-template <class F>
+// What stands between values and their codes: x / descale or x * multiplier, rounded once, whatever -use_fast_math makes of
+// `/`. (On the host a quotient below 2^-126 may be a unit off, where every code is 0.)
 OCTET_INLINE float scaled(float x, const group_scale& s) {
-  const float d = s.stored.value(), r = s.multiplier.value();
-  if (divides_by_reciprocal<F>(s)) return quotient_by_reciprocal(x, d, r);
 #if defined(__CUDA_ARCH__)
-  return s.divides ? ptx::divide(x, d) : ptx::multiply(x, r);
+  return s.divides ? ptx::divide(x, s.stored.value()) : ptx::multiply(x, s.multiplier.value());
 #else
-  return s.divides ? exact::quotient(x, d) : exact::product(x, r);
+  return s.divides ? exact::quotient(x, s.stored.value()) : exact::product(x, s.multiplier.value());
 #endif
 }
 
-// The codes of N values that share a scale.
+// The magnitude up to which the reciprocal stands in for the division, as bits; 0 where it never does. (Larger values
+// and what is not finite are divided: of an infinite quotient the correction would be NaN.)
+template <class F>
+OCTET_INLINE std::uint32_t reciprocal_limit(const group_scale& s) {
+  constexpr std::uint32_t least = 0x1F800000, most = 0x5F800000, binade = 0x00800000;  // 2^-64 and 2^64
+  const std::uint32_t d = bit_cast<std::uint32_t>(s.stored.value());
+  return has_ordinary_ties<F> && s.divides && d - least <= most - least ? d + 19 * binade : 0;
+}
+
+// The codes of N values that share a scale. largest: bits of a magnitude that none of them exceeds, as amax_bits of all.
 template <class F, class T, int N>
-OCTET_INLINE pack<F, N> quantize(const pack<T, N>& x, const group_scale& s) {
+OCTET_INLINE pack<F, N> quantize(const pack<T, N>& x, const group_scale& s, std::uint32_t largest) {
   pack<float, N> y;
-  if (divides_by_reciprocal<F>(s)) {
+  if (largest < reciprocal_limit<F>(s)) {
     for (int i = 0; i < N; ++i)
       y.value[i] = quotient_by_reciprocal(wide(x.value[i]), s.stored.value(), s.multiplier.value());
   } else {
-    for (int i = 0; i < N; ++i) y.value[i] = scaled<F>(wide(x.value[i]), s);
+    for (int i = 0; i < N; ++i) y.value[i] = scaled(wide(x.value[i]), s);
   }
   return cuda::encode<F>(y);
 }
+template <class F>
+OCTET_INLINE F quantize_one(float x, const group_scale& s) {
+  return detail::quantize<F>(pack<float, 1>{{x}}, s, magnitude_bits(x)).value[0];
+}
 
-#if defined(__CUDA_ARCH__)
-// a * b toward zero, with the last bit set if something was cut off: 24 bits that round to fewer as the product does.
-// For products that are 0, not finite, or at least 2^-100: what is cut off is then itself a float.
+#if OCTET_HAS_PAIR_INSTRUCTIONS
+// a * b toward zero, with the last bit set if something was cut off: 24 bits that round to fewer as the product does. For
+// products that are 0 or at least 2^-100 (what is cut off is then itself a float) and not infinite (NaN stays one).
 __device__ __forceinline__ float product_to_odd(float a, float b) {
-  const float cut = ptx::multiply_toward_zero(a, b);
-  const bool is_exact =
-      magnitude_bits(cut) >= float_traits<float>::infinity || magnitude_bits(ptx::multiply_subtract(a, b, cut)) == 0;
-  return bit_cast<float>(bit_cast<std::uint32_t>(cut) | (is_exact ? 0u : 1u));
+  const float cut = ptx::multiply_toward_zero(a, b), rest = ptx::multiply_subtract(a, b, cut);
+  return bit_cast<float>(bit_cast<std::uint32_t>(cut) | (bit_cast<std::uint32_t>(rest) << 1 != 0 ? 1u : 0u));
 }
 #endif
 
-// value * d rounded once to T, to nearest even; of a code's value.
-template <class T>
-OCTET_INLINE T rescaled(float value, float d) {
-#if defined(__CUDA_ARCH__)
-  using N = float_traits<T>;
-  if constexpr (std::is_same_v<T, float>) {
-    return ptx::multiply(value, d);
-  } else if (const float odd = product_to_odd(value, d);
-             magnitude_bits(odd) == 0 || magnitude_bits(odd) >= bit_cast<std::uint32_t>(0x1p-100f)) {
-    if constexpr (octet::detail::is_half<T>) {
-      return N::from_bits(ptx::narrow_to_half(odd));
-    } else {
-      constexpr int shift = float_traits<float>::mantissa_bits - N::mantissa_bits;
-      const std::uint32_t bits = bit_cast<std::uint32_t>(odd), half = (1u << (shift - 1)) - 1 + (bits >> shift & 1);
-      const bool is_nan = magnitude_bits(odd) > float_traits<float>::infinity;
-      return N::from_bits(static_cast<std::uint16_t>(is_nan ? N::sign_mask - 1u : (bits + half) >> shift));
-    }
-  }
-#endif
-  return exact::product<T>(value, d);
-}
-
-// The values of N codes that share a descale.
+// The values of N codes that share a descale: code * descale, rounded once to T, to nearest even.
 template <class T, class F, int N>
 OCTET_INLINE pack<T, N> dequantize(const pack<F, N>& codes, float d) {
   const pack<float, N> values = cuda::decode<float>(codes);
   pack<T, N> x;
-  for (int i = 0; i < N; ++i) x.value[i] = rescaled<T>(values.value[i], d);
+#if OCTET_HAS_PAIR_INSTRUCTIONS
+  if constexpr (sizeof(T) == 2 && N % 2 == 0 && has_ordinary_ties<F> && F::special_codes != encoding::ieee) {
+    if (bit_cast<std::uint32_t>(d) - 0x26800000u < float_traits<float>::infinity - 0x26800000u) {  // from 2^-50 on
+      for (int i = 0; i < N; i += 2) {
+        const float low = product_to_odd(values.value[i], d), high = product_to_odd(values.value[i + 1], d);
+        const std::uint32_t pair =
+            octet::detail::is_half<T> ? ptx::narrow_to_halves(low, high) : ptx::narrow_to_bfloat16s(low, high);
+        memcpy(static_cast<void*>(x.value + i), &pair, sizeof pair);
+      }
+      return x;
+    }
+  }
+#endif
+  for (int i = 0; i < N; ++i) x.value[i] = exact::product<T>(values.value[i], d);
   return x;
 }
 
-// The bits of the largest magnitude of a pack, as a float's: magnitudes are in the order of their bits. Of the finite
-// ones, or NaN if there is one, else infinity.
+// Magnitudes are in the order of their bits. The bits of the largest of a pack, as a float's, whatever is among them.
 template <class T, int N>
-OCTET_INLINE std::uint32_t amax_bits(const pack<T, N>& x, bool of_finite) {
-  constexpr std::uint32_t infinity = float_traits<float>::infinity;
+OCTET_INLINE std::uint32_t largest_bits(const pack<T, N>& x) {
+#if OCTET_HAS_PAIR_INSTRUCTIONS
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+    std::uint32_t largest = 0;
+    for (int i = 0; i < N; i += 2) {
+      std::uint32_t pair;
+      memcpy(&pair, x.value + i, sizeof pair);
+      pair &= 0x7FFF7FFF;
+      largest = octet::detail::is_half<T> ? ptx::larger_halves(largest, pair) : ptx::larger_bfloat16s(largest, pair);
+    }
+    const auto low = static_cast<std::uint16_t>(largest), high = static_cast<std::uint16_t>(largest >> 16);
+    return magnitude_bits(wide(float_traits<T>::from_bits(low > high ? low : high)));
+  }
+#endif
   std::uint32_t largest = 0;
   for (int i = 0; i < N; ++i) {
     const std::uint32_t magnitude = magnitude_bits(wide(x.value[i]));
     largest = magnitude > largest ? magnitude : largest;
   }
+  return largest;
+}
+
+// The bits of a pack's amax, its largest_bits given: of the finite values, or NaN if there is one, else infinity.
+template <class T, int N>
+OCTET_INLINE std::uint32_t amax_bits(const pack<T, N>& x, std::uint32_t largest, bool of_finite) {
+  constexpr std::uint32_t infinity = float_traits<float>::infinity;
   if (largest < infinity) return largest;
   if (!of_finite) return largest > infinity ? float_traits<float>::sign_mask - 1 : infinity;
   largest = 0;
@@ -203,6 +211,10 @@ OCTET_INLINE std::uint32_t amax_bits(const pack<T, N>& x, bool of_finite) {
     if (magnitude < infinity && magnitude > largest) largest = magnitude;
   }
   return largest;
+}
+template <class T, int N>
+OCTET_INLINE std::uint32_t amax_bits(const pack<T, N>& x, bool of_finite) {
+  return amax_bits(x, largest_bits(x), of_finite);
 }
 
 }  // namespace detail

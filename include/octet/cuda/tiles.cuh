@@ -71,9 +71,16 @@ struct tile_slices {
 
   OCTET_INLINE static tile_slices of(const tiling& t, std::size_t rows, std::size_t cols, std::size_t i,
                                      std::size_t j) {
-    const std::size_t r = i == 0 ? 0 : t.rows.end(i - 1, rows), c = j == 0 ? 0 : t.cols.end(j - 1, cols);
-    const std::size_t width = t.cols.end(j, cols) - c;
-    return {r, c, t.rows.end(i, rows) - r, width, (width + N - 1) / N};
+    const std::size_t r = begin(t.rows, i), c = begin(t.cols, j), width = length(t.cols, j, c, cols);
+    return {r, c, length(t.rows, i, r, rows), width, (width + N - 1) / N};
+  }
+  // Where a tile begins, and its elements of an axis of so many.
+  OCTET_INLINE static std::size_t begin(const cut& c, std::size_t tile) {
+    return tile == 0 ? 0 : tile * c.size - c.first;
+  }
+  OCTET_INLINE static std::size_t length(const cut& c, std::size_t tile, std::size_t first, std::size_t of) {
+    const std::size_t whole = tile == 0 ? c.size - c.first : c.size;
+    return whole < of - first ? whole : of - first;
   }
   OCTET_INLINE std::size_t count() const { return rows * of_a_row; }
   OCTET_INLINE std::size_t row(std::size_t slice) const { return rows == 1 ? first_row : first_row + slice / of_a_row; }
@@ -103,24 +110,28 @@ struct matrix_rows {
 template <int N, int Team, int Held, bool Again, class T>
 class tile_share {
   pack<T, N> held_[Held];
+  std::uint32_t largest_ = 0;  // of all of them, whatever it is
 
  public:
-  // Reads the share of thread `lane`; the bits of its largest magnitude, as amax_bits has them.
+  // Reads the share of thread `lane`; the bits of its amax.
   OCTET_INLINE std::uint32_t read(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t lane,
                                   bool of_finite) {
     const std::size_t count = tile.count();
-    std::uint32_t largest = 0;
+    std::uint32_t amax = 0;
+    const auto note = [&](const pack<T, N>& x) {
+      const std::uint32_t largest = largest_bits(x);
+      largest_ = larger(largest_, largest);
+      amax = larger(amax, amax_bits(x, largest, of_finite));
+    };
     OCTET_UNROLL
     for (int k = 0; k < Held; ++k)
-      if (const std::size_t slice = lane + std::size_t{Team} * static_cast<std::size_t>(k); slice < count)
-        held_[k] = read_slice(in, tile, slice);
-      else
-        held_[k] = pack<T, N>{};
+      if (slice_of(lane, k) < count) held_[k] = read_slice(in, tile, slice_of(lane, k));
     OCTET_UNROLL
-    for (int k = 0; k < Held; ++k) largest = larger(largest, amax_bits(held_[k], of_finite));
-    for (std::size_t slice = lane + std::size_t{Team} * Held; Again && slice < count; slice += Team)
-      largest = larger(largest, amax_bits(read_slice(in, tile, slice), of_finite));
-    return largest;
+    for (int k = 0; k < Held; ++k)
+      if (slice_of(lane, k) < count) note(held_[k]);
+    for (std::size_t slice = slice_of(lane, Held); Again && slice < count; slice += Team)
+      note(read_slice(in, tile, slice));
+    return amax;
   }
 
   // Writes the codes of the share.
@@ -130,24 +141,26 @@ class tile_share {
     const std::size_t count = tile.count();
     OCTET_UNROLL
     for (int k = 0; k < Held; ++k)
-      if (const std::size_t slice = lane + std::size_t{Team} * static_cast<std::size_t>(k); slice < count)
-        write_slice<F>(held_[k], tile, slice, s, to);
-    for (std::size_t slice = lane + std::size_t{Team} * Held; Again && slice < count; slice += Team)
+      if (slice_of(lane, k) < count) write_slice<F>(held_[k], tile, slice_of(lane, k), s, to);
+    for (std::size_t slice = slice_of(lane, Held); Again && slice < count; slice += Team)
       write_slice<F>(read_slice(in, tile, slice), tile, slice, s, to);
   }
 
  private:
+  OCTET_INLINE static std::size_t slice_of(std::size_t lane, int k) {
+    return lane + std::size_t{Team} * static_cast<std::size_t>(k);
+  }
   OCTET_INLINE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
   OCTET_INLINE static pack<T, N> read_slice(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t slice) {
     const std::size_t col = tile.col(slice);
     return load<N>(in.row(tile.row(slice)) + col, tile.there(col));
   }
   template <class F, class Rows>
-  OCTET_INLINE static void write_slice(const pack<T, N>& x, const tile_slices<N>& tile, std::size_t slice,
-                                       const group_scale& s, const Rows& to) {
+  OCTET_INLINE void write_slice(const pack<T, N>& x, const tile_slices<N>& tile, std::size_t slice,
+                                const group_scale& s, const Rows& to) const {
     const std::size_t col = tile.col(slice);
     if (F* const row = to.row(tile.row(slice)); row != nullptr)
-      store(row + col, detail::quantize<F>(x, s), tile.there(col));
+      store(row + col, detail::quantize<F>(x, s, largest_), tile.there(col));
   }
 };
 
@@ -157,6 +170,7 @@ class tile_share {
 // the second case the thread that has the tile's first element also writes the descale.
 template <class Descale>
 struct given_scales {
+  static constexpr bool notes = false;
   descale_view<const Descale> descales;
   scaling how;
   OCTET_INLINE group_scale scale(std::size_t i, std::size_t j) const {
@@ -166,6 +180,7 @@ struct given_scales {
 };
 template <class F>
 struct found_scales {
+  static constexpr bool notes = true;
   const float* amax;  // row-major, of the tiles
   std::size_t tile_cols;
   scale_rule rule;
@@ -179,25 +194,42 @@ struct found_scales {
 };
 
 // Slice `number` of a matrix cut into slices of N along its rows, all of one tile: N is 1, or the tiles are N-wide.
+template <int N>
+struct slice_place {
+  std::size_t row, col, i, j;
+  OCTET_INLINE static slice_place of(const tiling& t, std::size_t cols, std::size_t number) {
+    const std::size_t of_a_row = (cols + N - 1) / N, row = number / of_a_row, col = (number - row * of_a_row) * N;
+    return {row, col, tile(t.rows, row), tile(t.cols, col)};
+  }
+  // cut::tile without a division where there is nothing to divide.
+  OCTET_INLINE static std::size_t tile(const cut& c, std::size_t at) {
+    return at + c.first < c.size ? 0 : c.size == 1 ? at : c.tile(at);
+  }
+};
+
 template <int N, class F, class T, class Scales, class Rows>
 OCTET_INLINE void quantize_slice(matrix_view<const T> in, const tiling& t, const Scales& scales, const Rows& to,
                                  std::size_t number) {
-  const std::size_t of_a_row = (in.cols + N - 1) / N, row = number / of_a_row, col = number % of_a_row * N;
-  if (row >= in.rows) return;
-  const std::size_t i = t.rows.tile(row), j = t.cols.tile(col);
-  const group_scale s = scales.scale(i, j);
-  if ((row == 0 || t.rows.tile(row - 1) != i) && (col == 0 || t.cols.tile(col - 1) != j)) scales.note(i, j, s);
-  if (F* const codes = to.row(row); codes != nullptr)
-    store(codes + col, detail::quantize<F>(load<N>(in.row(row) + col, in.cols - col), s), in.cols - col);
+  const auto at = slice_place<N>::of(t, in.cols, number);
+  if (at.row >= in.rows) return;
+  const group_scale s = scales.scale(at.i, at.j);
+  const auto is_first = [](const cut& c, std::size_t place) { return (place + c.first) % c.size == 0 || place == 0; };
+  if (Scales::notes && is_first(t.rows, at.row) && is_first(t.cols, at.col)) scales.note(at.i, at.j, s);
+  F* const row = to.row(at.row);
+  if (row == nullptr) return;
+  const std::size_t there = in.cols - at.col;
+  const pack<T, N> x = load<N>(in.row(at.row) + at.col, there);
+  store(row + at.col, detail::quantize<F>(x, s, largest_bits(x)), there);
 }
 template <int N, class T, class F, class Descale>
 OCTET_INLINE void dequantize_slice(matrix_view<const F> codes, const tiling& t,
                                    const descale_view<const Descale>& descales, matrix_view<T> out,
                                    std::size_t number) {
-  const std::size_t of_a_row = (out.cols + N - 1) / N, row = number / of_a_row, col = number % of_a_row * N;
-  if (row >= out.rows) return;
-  const float d = read_descale(descales.data[descales.index(t.rows.tile(row), t.cols.tile(col))]).value();
-  store(out.row(row) + col, detail::dequantize<T>(load<N>(codes.row(row) + col, out.cols - col), d), out.cols - col);
+  const auto at = slice_place<N>::of(t, out.cols, number);
+  if (at.row >= out.rows) return;
+  const float d = read_descale(descales.data[descales.index(at.i, at.j)]).value();
+  const std::size_t there = out.cols - at.col;
+  store(out.row(at.row) + at.col, detail::dequantize<T>(load<N>(codes.row(at.row) + at.col, there), d), there);
 }
 
 // -- One descale a column --------------------------------------------------------------------------------------------
@@ -244,11 +276,11 @@ OCTET_INLINE void quantize_columns(matrix_view<const T> in, const Scales& scales
     }
   for (std::size_t row = patch.row; row < patch.end; ++row) {
     const pack<T, N> x = load<N>(in.row(row) + patch.col, there);
-    pack<float, N> y{};
+    pack<F, N> q{};
     OCTET_UNROLL
     for (int k = 0; k < N; ++k)
-      if (static_cast<std::size_t>(k) < there) y.value[k] = scaled<F>(wide(x.value[k]), s[k]);
-    store(codes.row(row) + patch.col, cuda::encode<F>(y), there);
+      if (static_cast<std::size_t>(k) < there) q.value[k] = quantize_one<F>(wide(x.value[k]), s[k]);
+    store(codes.row(row) + patch.col, q, there);
   }
 }
 
@@ -300,13 +332,13 @@ template <class F, int N, class Scales>
 OCTET_INLINE pack<F, N> quantize_in_row(const pack<float, N>& x, const tiling& t, const Scales& scales, std::size_t row,
                                         std::size_t col, std::size_t cols, bool one_scale) {
   const std::size_t i = t.rows.tile(row);
-  if (one_scale) return detail::quantize<F>(x, scales.scale(i, t.cols.tile(col)));
-  pack<float, N> y{};
+  if (one_scale) return detail::quantize<F>(x, scales.scale(i, t.cols.tile(col)), largest_bits(x));
+  pack<F, N> q{};
   OCTET_UNROLL
   for (int k = 0; k < N; ++k)
     if (const std::size_t c = col + static_cast<std::size_t>(k); c < cols)
-      y.value[k] = scaled<F>(x.value[k], scales.scale(i, t.cols.tile(c)));
-  return cuda::encode<F>(y);
+      q.value[k] = quantize_one<F>(x.value[k], scales.scale(i, t.cols.tile(c)));
+  return q;
 }
 
 }  // namespace detail
