@@ -24,6 +24,7 @@ cuda_bench [OPTIONS]
   --list           their names, nothing else
   --quick          few rounds: for a look, not for the record
   --mib N          the size of the two buffers of the copy, in MiB (2048); kernels read and write as much together
+  --markdown FILE  also writes the tables there
   --json FILE      also writes the results there
   --emulate        tiny sizes, each row once, no times: that everything runs. Also taken where an emulator says it is one
   --help           this text
@@ -36,7 +37,7 @@ struct usage_error : std::runtime_error {
 };
 
 struct options {
-  std::string filter = ".", json_file;
+  std::string filter = ".", markdown_file, json_file;
   std::size_t mib = 2048;
   bool list = false, quick = false, emulate = false, help = false;
 };
@@ -51,6 +52,8 @@ options parse(int argc, char** argv) {
     };
     if (word == "--filter") {
       found.filter = value();
+    } else if (word == "--markdown") {
+      found.markdown_file = value();
     } else if (word == "--json") {
       found.json_file = value();
     } else if (word == "--mib") {
@@ -145,20 +148,19 @@ int run(const options& o) {
   }
   cudaStream_t stream = nullptr;
   require(cudaStreamCreate(&stream), "a stream");
-  // Two turns of arrays, two of the copy's, and what descales and whole rows add.
-  constexpr std::size_t beside = std::size_t{64} << 20;
-  std::size_t cache = now.device.cache_bytes;
-  if (!now.timed) {
-    cache = 0;
-  } else {
-    const std::size_t wanted = now.moved;
-    while (4 * now.moved + 6 * cache + beside > now.device.free_bytes / 10 * 9) now.moved /= 2;
+  // Two turns of arrays, two of the copy's, and what descales and whole rows add; where sizes are real, large products.
+  constexpr std::size_t beside = std::size_t{64} << 20, products = std::size_t{2} << 30;
+  const std::size_t cache = now.timed ? now.device.cache_bytes : 0;
+  const auto needed = [&] { return std::max(4 * now.moved + 6 * cache + beside, now.timed ? products : 0); };
+  if (now.timed) {
+    const std::size_t wanted = now.moved, there = now.device.free_bytes / 10 * 9;
+    while (needed() > there && now.moved > std::size_t{1} << 20) now.moved /= 2;
     if (now.moved < wanted)
       std::fprintf(stderr, "cuda_bench: there is not so much memory: %zu MiB a buffer\n", now.moved >> 21);
   }
   std::vector<result> all;
   {
-    arena memory(4 * now.moved + 6 * cache + beside, now.moved, cache, stream);
+    arena memory(needed(), now.moved, cache, stream);
     if (now.timed) wake(now.device, memory, stream);
     for (const row& r : rows) {
       all.push_back(measure(r, memory, now.length, stream));
@@ -169,6 +171,7 @@ int run(const options& o) {
   }
   cudaStreamDestroy(stream);
   std::fputs(markdown(now, all).c_str(), stdout);
+  if (!o.markdown_file.empty()) write_whole(o.markdown_file, markdown(now, all));
   if (!o.json_file.empty()) write_whole(o.json_file, json(now, all));
   const auto failed = std::count_if(all.begin(), all.end(), [](const result& r) { return !r.failed.empty(); });
   if (failed == 0 && all.size() == rows.size()) return 0;

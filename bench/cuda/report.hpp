@@ -62,7 +62,7 @@ inline std::string factor_verdict(const result& r) {
 }
 
 inline std::string why_not(const result& r) {
-  return r.failed.empty() ? "not supported here: " + r.unsupported : "**failed**: " + r.failed;
+  return r.failed.empty() ? "not supported here: " + r.unsupported : "failed: " + r.failed;
 }
 
 inline std::string kernels(const std::vector<result>& all) {
