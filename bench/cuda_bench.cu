@@ -82,7 +82,6 @@ std::vector<row> rows_like(const std::string& filter) {
   std::vector<row> all, matching;
   add_conversions(all);
   add_quantizers(all);
-  add_movers(all);
   add_products(all);
   try {
     const std::regex pattern(filter, std::regex::extended);

@@ -45,6 +45,9 @@ __device__ __forceinline__ float normal(std::uint64_t i) {
 __device__ __forceinline__ void draw(std::uint64_t i, octet::descale& x) {
   x = octet::descale(0.01f * (1 + static_cast<float>(mixed(i) & 0xFF) / 256));
 }
+__device__ __forceinline__ void draw(std::uint64_t i, octet::e8m0& x) {
+  x = octet::e8m0::from_bits(static_cast<std::uint8_t>(120 + (mixed(i) & 1)));
+}
 template <class T>
 __device__ __forceinline__ void draw(std::uint64_t i, T& x) {
   if constexpr (octet::is_fp8_v<T>)
@@ -95,11 +98,15 @@ class arena {
   T* shared(std::size_t n) {
     return take<T>(n, 1).first;
   }
-  // Filled: values are normal, codes those of such values times 64, descales from 0.01 to 0.02.
+  // Fills an array of every turn: values are normal, codes those of such values times 64, descales near 0.01.
+  template <class T>
+  void draw(const turns<T>& all) {
+    fill(all.first, all.step * all.count);
+  }
   template <class T>
   turns<T> drawn(std::size_t n) {
     const turns<T> all = room<T>(n);
-    fill(all.first, all.step * all.count);
+    draw(all);
     return all;
   }
   template <class T>

@@ -43,6 +43,17 @@ contest decode(arena& a) {
           a.copy_of(static_cast<double>(bytes))};
 }
 
+template <class T>
+contest amax(arena& a) {
+  const std::size_t n = elements(a, sizeof(T)), bytes = n * sizeof(T);
+  a.begin(bytes);
+  const turns<T> x = a.drawn<T>(n);
+  const turns<float> found = a.room<float>(1);
+  return {words(n), static_cast<double>(bytes), 0,
+          [=](std::size_t turn, cudaStream_t stream) { return octet::cuda::amax(x[turn], n, found[turn], stream); },
+          a.copy_of(static_cast<double>(bytes))};
+}
+
 constexpr double goal = 0.9;
 
 }  // namespace
@@ -62,6 +73,9 @@ void add_conversions(std::vector<row>& rows) {
       {"cuda/decode/e5m2/float16", goal, decode<float16, e5m2>},
       {"cuda/decode/e4m3/bfloat16", goal, decode<bfloat16, e4m3>},
       {"cuda/decode/e5m2/bfloat16", goal, decode<bfloat16, e5m2>},
+      {"cuda/amax/float", 0, amax<float>},
+      {"cuda/amax/float16", 0, amax<float16>},
+      {"cuda/amax/bfloat16", 0, amax<bfloat16>},
   };
   rows.insert(rows.end(), std::begin(all), std::end(all));
 }

@@ -39,7 +39,6 @@ struct unsupported : std::runtime_error {
 // The rows of each file.
 void add_conversions(std::vector<row>& rows);
 void add_quantizers(std::vector<row>& rows);
-void add_movers(std::vector<row>& rows);
 void add_products(std::vector<row>& rows);  // none where the program was built without cuBLASLt
 
 }  // namespace cuda_bench
