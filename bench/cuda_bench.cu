@@ -82,6 +82,7 @@ std::vector<row> rows_like(const std::string& filter) {
   std::vector<row> all, matching;
   add_conversions(all);
   add_quantizers(all);
+  add_layouts(all);
   add_products(all);
   try {
     const std::regex pattern(filter, std::regex::extended);

@@ -39,6 +39,7 @@ struct unsupported : std::runtime_error {
 // The rows of each file.
 void add_conversions(std::vector<row>& rows);
 void add_quantizers(std::vector<row>& rows);
+void add_layouts(std::vector<row>& rows);
 void add_products(std::vector<row>& rows);  // none where the program was built without cuBLASLt
 
 }  // namespace cuda_bench
