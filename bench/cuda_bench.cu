@@ -174,9 +174,17 @@ int run(const options& o) {
   if (!o.markdown_file.empty()) write_whole(o.markdown_file, markdown(now, all));
   if (!o.json_file.empty()) write_whole(o.json_file, json(now, all));
   const auto failed = std::count_if(all.begin(), all.end(), [](const result& r) { return !r.failed.empty(); });
-  if (failed == 0 && all.size() == rows.size()) return 0;
-  std::fprintf(stderr, "cuda_bench: %td rows failed, %zu did not run\n", failed, rows.size() - all.size());
-  return 1;
+  const auto with_goal =
+      std::count_if(all.begin(), all.end(), [](const result& r) { return r.measured() && r.goal > 0; });
+  const auto met = std::count_if(
+      all.begin(), all.end(), [](const result& r) { return r.measured() && r.goal > 0 && r.found.of_mark >= r.goal; });
+  std::fflush(stdout);
+  std::fprintf(stderr, "cuda_bench: %zu of %zu rows ran, %td failed; ", all.size(), rows.size(), failed);
+  if (now.timed)
+    std::fprintf(stderr, "%td of %td goals met\n", met, with_goal);
+  else
+    std::fputs("not timed\n", stderr);
+  return failed == 0 && all.size() == rows.size() ? 0 : 1;
 }
 
 }  // namespace
