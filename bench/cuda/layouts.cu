@@ -77,7 +77,7 @@ contest append_given(arena& a) {
   a.draw(to.m.descales);
   return to.m.against_copy(a, [=](std::size_t turn, cudaStream_t stream) {
     return octet::cuda::append_into(to.m.values(turn), to.slots, to.cache(turn), granularity, to.m.descales[turn],
-                                    stream);
+                                    octet::scaling::divide, stream);
   });
 }
 template <class T>

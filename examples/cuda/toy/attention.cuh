@@ -78,7 +78,7 @@ struct tensor_core<octet::e4m3> {
   static __device__ unsigned halves(unsigned codes) {
     const auto low = static_cast<unsigned short>(codes);
 #if OCTET_HAS_FP8_INSTRUCTIONS
-    return octet::ptx::decode_to_halves<4>(low);
+    return octet::ptx::decode_to_halves<4, 3>(low);
 #else
     const auto two = octet::bit_cast<octet::cuda::pack<octet::e4m3, 2>>(low);
     return octet::bit_cast<unsigned>(octet::cuda::decode<octet::float16>(two));

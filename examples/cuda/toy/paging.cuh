@@ -73,7 +73,7 @@ inline cudaError_t append(const new_tokens& x, const std::int64_t* slots, octet:
   const octet::cuda::paged_cache<octet::e4m3> pages(cache, cache_slots / page_size, page_size, x.width / x.head_dim,
                                                     x.head_dim);
   return octet::cuda::append_into(octet::matrix_view<const bf16>(x.rows, x.tokens, x.width, x.row_stride), slots, pages,
-                                  octet::cuda::per_head(x.head_dim), descales, on);
+                                  octet::cuda::per_head(x.head_dim), descales, octet::scaling::divide, on);
 }
 
 }  // namespace toy

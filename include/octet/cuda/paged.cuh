@@ -90,7 +90,7 @@ OCTET_HOST_INLINE bool takes_slices(const matrix_view<T>& x, const paged_cache<F
 template <class F, class T, class Granularity>
 OCTET_LOCAL cudaError_t append_into(matrix_view<T> x, const std::int64_t* slots, const paged_cache<F>& cache,
                                     const Granularity& granularity, const descale* descales,
-                                    cudaStream_t stream = nullptr, scaling how = scaling::divide) {
+                                    scaling how = scaling::divide, cudaStream_t stream = nullptr) {
   static_assert(std::is_same_v<Granularity, per_tensor> || std::is_same_v<Granularity, per_head>,
                 "a cache with given descales has one, or one a head");
   using Value = std::remove_const_t<T>;
