@@ -179,12 +179,7 @@ OCTET_INLINE constexpr auto to_source(T x) {
     return to_odd_integer(x);
 }
 
-#if OCTET_HAS_FP8_INSTRUCTIONS
-// Two 16-bit floats in one word, the first in the low half.
-template <class T>
-__device__ __forceinline__ std::uint32_t word_of(T first, T second) {
-  return float_traits<T>::to_bits(first) | std::uint32_t{float_traits<T>::to_bits(second)} << 16;
-}
+#if defined(__CUDA_ARCH__)
 // A 16-bit float or a float as a float. (Of a half's NaN only that it is one is kept.)
 template <class T>
 __device__ __forceinline__ float widen_by_instruction(T x) {
@@ -192,6 +187,13 @@ __device__ __forceinline__ float widen_by_instruction(T x) {
     return ptx::widen_half(float_traits<T>::to_bits(x));
   else
     return to_source(x);
+}
+#endif
+#if OCTET_HAS_FP8_INSTRUCTIONS
+// Two 16-bit floats in one word, the first in the low half.
+template <class T>
+__device__ __forceinline__ std::uint32_t word_of(T first, T second) {
+  return float_traits<T>::to_bits(first) | std::uint32_t{float_traits<T>::to_bits(second)} << 16;
 }
 __device__ __forceinline__ float without_sign(float x) {
   using S = float_traits<float>;

@@ -176,8 +176,8 @@ OCTET_INLINE constexpr T product(float a, float b) {
 // * 2^-52 in any rounding mode, so it lies on the same side of t.
 OCTET_INLINE constexpr double wide_quotient(float a, float b) { return widen(a) * (1.0 / widen(b)); }
 
-// a / b rounded to the nearest float; below 2^-126 within one unit of the last place. Device code has an instruction for
-// it, and few of them can do the other quickly.
+// a / b rounded to the nearest float; below 2^-126 within one unit of the last place. Device code divides by instruction,
+// since double is slow on most GPUs; a quotient up to 2^-126 takes the host's road there too, so that both err alike.
 OCTET_INLINE constexpr float quotient(float a, float b) {
 #if defined(__CUDA_ARCH__)
   if (!__builtin_is_constant_evaluated()) {

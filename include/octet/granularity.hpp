@@ -14,8 +14,14 @@ struct cut {
   std::size_t first;  // where in its tile the axis begins; below size
 
   // The number of the tile that holds element i, and of the tiles along `length` elements: rounded up, 0 for 0.
-  OCTET_INLINE constexpr std::size_t tile(std::size_t i) const { return (i + first) / size; }
+  // (Device code divides slowly: not where there is one tile, or one for each element.)
+  OCTET_INLINE constexpr std::size_t tile(std::size_t i) const {
+    return i + first < size ? 0 : size == 1 ? i : (i + first) / size;
+  }
   OCTET_INLINE constexpr std::size_t count(std::size_t length) const { return length != 0 ? tile(length - 1) + 1 : 0; }
+
+  // The first element of a tile.
+  OCTET_INLINE constexpr std::size_t begin(std::size_t tile) const { return tile == 0 ? 0 : tile * size - first; }
 
   // The element behind the last one of a tile, at most `length`. (The difference below is the length from the beginning
   // of the tile, which may lie before the axis; unsigned arithmetic has it right.)

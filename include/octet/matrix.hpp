@@ -43,15 +43,20 @@ struct matrix_view {
 
 namespace detail {
 
+// Whether the matrix lies within the address space.
+template <class T>
+OCTET_HOST_INLINE constexpr bool is_addressable(const matrix_view<T>& m) {
+  constexpr std::size_t most = static_cast<std::size_t>(-1) / 2 / sizeof(T);
+  return m.empty() || (m.cols <= most && m.rows - 1 <= (most - m.cols) / m.row_stride);
+}
+
 // A stride below the columns, a null pointer with elements, and a size beyond the address space are errors.
 template <class T>
 OCTET_HOST_INLINE void require_matrix(const char* where, const char* what, const char* its_stride,
                                       const matrix_view<T>& m) {
   require(m.row_stride >= m.cols, where, its_stride, m.row_stride, "is less than cols", m.cols);
   if (m.empty()) return;
-  constexpr std::size_t most = static_cast<std::size_t>(-1) / 2 / sizeof(T);
-  require(m.cols <= most && m.rows - 1 <= (most - m.cols) / m.row_stride, where, its_stride, m.row_stride,
-          "is too large for rows", m.rows);
+  require(is_addressable(m), where, its_stride, m.row_stride, "is too large for rows", m.rows);
   require_pointer(where, what, m.data, m.rows, "rows");
 }
 

@@ -138,14 +138,18 @@ OCTET_INLINE constexpr float smaller(float a, float b) {
   return bit_cast<std::uint32_t>(b) < bit_cast<std::uint32_t>(a) ? b : a;
 }
 
-// A rule that cannot give a usable descale is an error that names the member at fault.
-OCTET_HOST_INLINE void require_rule(const scale_rule& rule) {
+// What keeps a rule from giving a usable descale, naming the member at fault; null if nothing does.
+OCTET_HOST_INLINE constexpr const char* fault_of(const scale_rule& rule) {
   constexpr std::uint32_t infinity = float_traits<float>::infinity;
-  require(is_usable_scale(rule.zero), "octet::scale_rule: zero is not finite and above zero");
-  require(is_usable_scale(rule.cap), "octet::scale_rule: cap is not finite and above zero");
-  require(bit_cast<std::uint32_t>(rule.floor) < infinity, "octet::scale_rule: floor is negative or not finite");
-  require(bit_cast<std::uint32_t>(rule.largest) < infinity, "octet::scale_rule: largest is negative or not finite");
-  require(rule.margin >= -126 && rule.margin <= 126, "octet::scale_rule: margin is not within -126 and 126");
+  if (!is_usable_scale(rule.zero)) return "octet::scale_rule: zero is not finite and above zero";
+  if (!is_usable_scale(rule.cap)) return "octet::scale_rule: cap is not finite and above zero";
+  if (bit_cast<std::uint32_t>(rule.floor) >= infinity) return "octet::scale_rule: floor is negative or not finite";
+  if (bit_cast<std::uint32_t>(rule.largest) >= infinity) return "octet::scale_rule: largest is negative or not finite";
+  if (rule.margin < -126 || rule.margin > 126) return "octet::scale_rule: margin is not within -126 and 126";
+  return nullptr;
+}
+OCTET_HOST_INLINE void require_rule(const scale_rule& rule) {
+  if (const char* const fault = fault_of(rule); fault != nullptr) fail(fault);
 }
 
 // Step 5, and the one rounding of step 4. (x comes from floats, so it is 0 or a normal double.)
@@ -154,7 +158,7 @@ OCTET_INLINE constexpr float bounded(double x) {
   return exponent < -126 ? 0x1p-126f : exponent >= 126 ? 0x1p126f : exact::narrow<float>(x);
 }
 
-// a / b * 2^margin.
+// a / b * 2^margin. (Without a margin the same by the quotient, for which device code need not go by way of double.)
 OCTET_INLINE constexpr float bounded_ratio(float a, float b, int margin) {
   if (margin == 0) return larger(0x1p-126f, smaller(0x1p126f, exact::quotient(a, b)));
   return bounded(exact::wide_quotient(a, b) * exact::power_of_two(margin));

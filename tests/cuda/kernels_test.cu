@@ -101,6 +101,7 @@ TEST_CASE("amax is the host's, whatever is among the values") {
   CHECK(found.values()[0] == 0);
   CHECK(gpu::amax(static_cast<const float*>(nullptr), 3, found.data()) == cudaErrorInvalidValue);
   CHECK(gpu::amax(found.data(), 1, found.data()) == cudaErrorInvalidValue);
+  CHECK(gpu::amax(found.data(), static_cast<std::size_t>(-1) / 2, found.data()) == cudaErrorInvalidValue);
 }
 
 TEST_SUITE("large") {

@@ -126,6 +126,14 @@ TEST_CASE("A cache that does not fit is refused") {
   cache = m.cache();
   cache.page_size = 0;
   CHECK(append(cache) == cudaErrorInvalidValue);
+  const descale* const given = d.data();
+  CHECK(gpu::append_into(m.in(), m.slots.data(), m.cache(), gpu::per_head{8}, given) == cudaErrorInvalidValue);
+  CHECK(gpu::append_into(m.in(), m.slots.data(), m.cache(), gpu::per_head{0}, given) == cudaErrorInvalidValue);
+  cache = m.cache();
+  cache.page_stride = 4 * 32 - 1;
+  CHECK(append(cache) == cudaErrorInvalidValue);
+  cache.page_stride = static_cast<std::size_t>(-1);
+  CHECK(append(cache) == cudaErrorInvalidValue);
   cache = m.cache();
   cache.codes = nullptr;
   CHECK(append(cache) == cudaErrorInvalidValue);

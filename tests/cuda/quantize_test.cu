@@ -202,6 +202,22 @@ TEST_CASE("What cannot be quantized is refused, and nothing is written") {
   CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, rule, out, to, reinterpret_cast<float*>(to))));
   auto* const odd = reinterpret_cast<descale*>(reinterpret_cast<char*>(to) + 2);
   CHECK(gpu::quantize_into(in, tokens, rule, out, odd) == cudaErrorMisalignedAddress);
+  // Strides of descales, and rules, that don't fit.
+  octet::e8m0* const bytes = reinterpret_cast<octet::e8m0*>(to);
+  CHECK(refused(gpu::quantize_into(in, octet::per_block<1, 1>{}, rule, out, gpu::row_major(to, 15))));
+  CHECK(refused(gpu::quantize_into(in, octet::per_block<1, 1>{}, rule, out, gpu::column_major(to, 0))));
+  const scale_rule power(descale_form::e8m0_up);
+  CHECK(refused(gpu::quantize_into(in, octet::per_block<1, 1>{}, power, out, gpu::swizzled_128x4(bytes, 12))));
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, out, bytes)));
+  scale_rule wrong;
+  wrong.margin = 2000;
+  CHECK(refused(gpu::quantize_into(in, tokens, wrong, out, to)));
+  wrong = scale_rule();
+  wrong.cap = std::numeric_limits<float>::quiet_NaN();
+  CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, wrong, out, to, amax.device.data())));
+  wrong = scale_rule();
+  wrong.zero = -1;
+  CHECK(refused(gpu::quantize_into(in, tokens, wrong, out, to)));
   scale_rule rejecting;
   rejecting.on_nonfinite = octet::nonfinite::reject;
   CHECK(gpu::quantize_into(in, tokens, rejecting, out, to) == cudaErrorNotSupported);

@@ -13,6 +13,8 @@ template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
   static_assert(N > 0 && (N & (N - 1)) == 0, "a pack holds a power of two of values");
   T value[N];
+  OCTET_INLINE constexpr T& operator[](int i) { return value[i]; }
+  OCTET_INLINE constexpr const T& operator[](int i) const { return value[i]; }
 };
 
 namespace detail {

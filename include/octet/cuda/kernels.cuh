@@ -14,13 +14,15 @@ namespace cuda {
 
 // A launcher checks its arguments, starts kernels on the caller's stream and returns: it allocates nothing, waits for
 // nothing, and can be captured in a graph. All pointers are to device memory. It returns
-//   cudaSuccess                   started; also for no values at all, with any pointers
-//   cudaErrorInvalidValue         a null pointer, an output that overlaps an input, a stride below the columns
-//   cudaErrorMisalignedAddress    a pointer that is not a multiple of its element's size
-//   cudaErrorNotSupported         nonfinite::reject: only the host looks before it writes
-//   what cudaLaunchKernel says    no device, or one this code was not compiled for
+//   cudaSuccess                    started; also for no values at all, with any pointers
+//   cudaErrorInvalidValue          a null pointer, an output that overlaps an input, shapes that differ, strides that are
+//                                  too small, a size beyond the address space, a scale_rule that gives no scale
+//   cudaErrorMisalignedAddress     a pointer that is not a multiple of its element's size
+//   cudaErrorNotSupported          nonfinite::reject: only the host looks before it writes
+//   cudaErrorInvalidConfiguration  more threads than a grid has (2^39)
+//   what CUDA says                 no device, or one this code was not compiled for
 // Launchers and kernels have internal linkage: a unit launches what was compiled with its own flags, for its own GPUs.
-// Where it fails nothing is written but a workspace. Pointers that are multiples of 16 bytes take the fast road: 16
+// Where an argument is at fault nothing is written. Rows that begin at multiples of 16 bytes take the fast road: 16
 // values a thread, in accesses of 16 bytes.
 
 namespace detail {
@@ -55,14 +57,28 @@ OCTET_HOST_INLINE bool is_multiple(const void* p, std::size_t bytes) {
 }
 OCTET_HOST_INLINE bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
-  return first < second + b_bytes && second < first + a_bytes;
+  return second >= first ? second - first < a_bytes : first - second < b_bytes;
 }
-// Of an input of in_n elements and an output of out_n.
+// Of an input of in_n elements and an output of out_n, 1 or more.
 template <class In, class Out>
 OCTET_LOCAL cudaError_t check(const In* in, std::size_t in_n, const Out* out, std::size_t out_n) {
-  if (in == nullptr || out == nullptr) return cudaErrorInvalidValue;
+  constexpr std::size_t most = static_cast<std::size_t>(-1) / 64;
+  if (in == nullptr || out == nullptr || in_n == 0 || out_n == 0 || in_n > most || out_n > most)
+    return cudaErrorInvalidValue;
   if (!is_multiple(in, sizeof(In)) || !is_multiple(out, sizeof(Out))) return cudaErrorMisalignedAddress;
   return overlap(in, in_n * sizeof(In), out, out_n * sizeof(Out)) ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+// What the launchers take, said at compile time.
+template <class T>
+OCTET_HOST_INLINE constexpr void require_values() {
+  static_assert(!std::is_same_v<T, double>, "double: convert to float first");
+  static_assert(is_float_v<T>,
+                "the values are float or a 16-bit float; make __half or __nv_bfloat16 one by octet::float_traits");
+}
+template <class F>
+OCTET_HOST_INLINE constexpr void require_codes() {
+  static_assert(is_fp8_v<F>, "the codes are octet::fp8 (and where they are written, not const)");
 }
 
 // Rows without gaps are one long row.
@@ -75,10 +91,6 @@ template <class T>
 OCTET_HOST_INLINE bool is_wide(const matrix_view<T>& m) {
   return is_multiple(m.data, 16) && (m.rows < 2 || m.row_stride * sizeof(T) % 16 == 0);
 }
-
-struct larger {
-  OCTET_INLINE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
-};
 
 // A thread reads several slices of N, a block's width apart, and a block adds what it found to the amax in memory: an
 // atomic operation for 32,768 values.
@@ -122,6 +134,8 @@ OCTET_LOCAL cudaError_t launch_amax(matrix_view<const T> x, float* amax, bool of
 template <class F, class T>
 OCTET_LOCAL cudaError_t encode(const T* x, F* codes, std::size_t n, cudaStream_t stream = nullptr,
                                overflow o = overflow::saturate) {
+  detail::require_codes<F>();
+  detail::require_values<T>();
   if (n == 0) return cudaSuccess;
   if (const cudaError_t error = detail::check(x, n, codes, n); error != cudaSuccess) return error;
   constexpr int many = detail::values_a_thread;
@@ -133,6 +147,8 @@ OCTET_LOCAL cudaError_t encode(const T* x, F* codes, std::size_t n, cudaStream_t
 // in: n codes; out: their values, as octet::decode gives them; may not overlap.
 template <class F, class T>
 OCTET_LOCAL cudaError_t decode(const F* codes, T* x, std::size_t n, cudaStream_t stream = nullptr) {
+  detail::require_codes<F>();
+  detail::require_values<T>();
   if (n == 0) return cudaSuccess;
   if (const cudaError_t error = detail::check(codes, n, x, n); error != cudaSuccess) return error;
   constexpr int many = detail::values_a_thread;
@@ -141,12 +157,15 @@ OCTET_LOCAL cudaError_t decode(const F* codes, T* x, std::size_t n, cudaStream_t
   return detail::launch(detail::decode_kernel<1, F, T>, n, stream, codes, x, n);
 }
 
-// The largest magnitude of n values, 0 for none, as octet::amax of float and the 16-bit floats has it, written to *amax.
+// The largest magnitude of n values, as octet::amax of float and the 16-bit floats has it, written to *amax, which is
+// cleared in the stream first; 0 for no values.
 template <class T>
 OCTET_LOCAL cudaError_t amax(const T* x, std::size_t n, float* amax, cudaStream_t stream = nullptr,
                              nonfinite policy = nonfinite::propagate) {
+  detail::require_values<T>();
   if (policy == nonfinite::reject) return cudaErrorNotSupported;
-  if (n == 0 && amax != nullptr) return cudaMemsetAsync(amax, 0, sizeof *amax, stream);
+  if (n == 0 && amax != nullptr && detail::is_multiple(amax, sizeof *amax))
+    return cudaMemsetAsync(amax, 0, sizeof *amax, stream);
   if (const cudaError_t error = detail::check(x, n, amax, 1); error != cudaSuccess) return error;
   return detail::launch_amax(matrix_view<const T>(x, 1, n), amax, policy == nonfinite::ignore, stream);
 }

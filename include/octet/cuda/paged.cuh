@@ -37,7 +37,7 @@ struct per_head {
   std::size_t head_dim;
   OCTET_INLINE explicit constexpr per_head(std::size_t dim) : head_dim(dim) {}
   OCTET_INLINE constexpr tiling tiles(std::size_t rows, std::size_t) const {
-    return {{rows != 0 ? rows : 1, 0}, {head_dim, 0}};
+    return {{rows != 0 ? rows : 1, 0}, {head_dim != 0 ? head_dim : 1, 0}};
   }
   OCTET_INLINE constexpr per_head from_row(std::size_t) const { return *this; }
 };
@@ -60,12 +60,10 @@ template <class T, class F, class Descale>
 OCTET_LOCAL cudaError_t check(const matrix_view<T>& x, const std::int64_t* slots, const paged_cache<F>& cache,
                               Descale* descales, std::size_t count) {
   const std::size_t width = cache.heads * cache.head_dim;
-  if (x.cols != width || cache.page_size == 0 || cache.pages == 0 || cache.slot_stride < width ||
-      cache.page_stride < (cache.page_size - 1) * cache.slot_stride + width)
-    return cudaErrorInvalidValue;
-  const std::size_t in_n = checked_extent(x),
-                    out_n = (cache.pages - 1) * cache.page_stride + (cache.page_size - 1) * cache.slot_stride + width;
-  if (in_n == 0) return cudaErrorInvalidValue;
+  const matrix_view<F> page(cache.codes, cache.page_size, width, cache.slot_stride);
+  const matrix_view<F> all(cache.codes, cache.pages, checked_extent(page), cache.page_stride);
+  if (x.cols != width || page.empty() || all.empty()) return cudaErrorInvalidValue;
+  const std::size_t in_n = checked_extent(x), out_n = checked_extent(all);
   if (const cudaError_t error = check(slots, x.rows, cache.codes, out_n); error != cudaSuccess) return error;
   if (const cudaError_t error = check(x.data, in_n, cache.codes, out_n); error != cudaSuccess) return error;
   if (const cudaError_t error = check(descales, count, cache.codes, out_n); error != cudaSuccess) return error;
@@ -73,6 +71,9 @@ OCTET_LOCAL cudaError_t check(const matrix_view<T>& x, const std::int64_t* slots
   if (const cudaError_t error = check(slots, x.rows, descales, count); error != cudaSuccess) return error;
   return check(x.data, in_n, descales, count);
 }
+
+OCTET_HOST_INLINE bool is_of_cache(const per_tensor&, std::size_t) { return true; }
+OCTET_HOST_INLINE bool is_of_cache(const per_head& g, std::size_t head_dim) { return g.head_dim == head_dim; }
 
 template <class T, class F>
 OCTET_HOST_INLINE bool takes_slices(const matrix_view<T>& x, const paged_cache<F>& cache, const tiling& t) {
@@ -84,7 +85,7 @@ OCTET_HOST_INLINE bool takes_slices(const matrix_view<T>& x, const paged_cache<F
 
 // In both: x: [tokens, heads * head_dim], keys or values; slots: [tokens], in device memory, where each token goes, and no
 // two to the same place; a token with a negative slot (padding), or one beyond the last, is left out. Codes as
-// cuda::quantize_into writes them. Errors as there, and cudaErrorInvalidValue where the cache's strides do not fit.
+// cuda::quantize_into writes them. (A kernel of yours reads them by paged_cache::slot.)
 
 // Descales given: per_tensor{}, one for all, or per_head{head_dim}, one a head.
 template <class F, class T, class Granularity>
@@ -94,9 +95,10 @@ OCTET_LOCAL cudaError_t append_into(matrix_view<T> x, const std::int64_t* slots,
   static_assert(std::is_same_v<Granularity, per_tensor> || std::is_same_v<Granularity, per_head>,
                 "a cache with given descales has one, or one a head");
   using Value = std::remove_const_t<T>;
+  detail::require_types<F, Value, descale>();
   if (x.empty()) return cudaSuccess;
+  if (!detail::is_of_cache(granularity, cache.head_dim)) return cudaErrorInvalidValue;
   const tiling t = granularity.tiles(x.rows, x.cols);
-  if (t.cols.size == 0) return cudaErrorInvalidValue;
   const std::size_t count = t.cols.count(x.cols);
   if (const cudaError_t error = detail::check(x, slots, cache, descales, count); error != cudaSuccess) return error;
   const matrix_view<const Value> from(x);
@@ -115,8 +117,9 @@ template <class F, class T>
 OCTET_LOCAL cudaError_t append_into(matrix_view<T> x, const std::int64_t* slots, const paged_cache<F>& cache,
                                     const scale_rule& rule, descale* descales, cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
-  if (rule.on_nonfinite == nonfinite::reject) return cudaErrorNotSupported;
+  detail::require_types<F, Value, descale>();
   if (x.empty()) return cudaSuccess;
+  if (const cudaError_t error = detail::check<descale>(rule); error != cudaSuccess) return error;
   if (cache.head_dim == 0) return cudaErrorInvalidValue;
   const tiling t{{1, 0}, {cache.head_dim, 0}};
   const std::size_t count = cache.slots() * cache.heads;

@@ -12,45 +12,19 @@ namespace cuda {
 
 // In all of these: matrices are row-major [rows, cols] in device memory; T is float, octet::float16, octet::bfloat16 or
 // another 16-bit float; F is any signed format. Codes are rounded to nearest even and saturate; NaN becomes the format's
-// NaN. Errors as in kernels.cuh, and cudaErrorInvalidValue for shapes that differ, a stride below cols, and a size beyond
-// the address space. Infinities and NaN as rule.on_nonfinite says; nonfinite::reject is cudaErrorNotSupported.
+// NaN. What they return is listed in kernels.cuh.
 
 namespace detail {
 
 // -- Arguments -------------------------------------------------------------------------------------------------------
 
-// From the first element to behind the last; 0 if that is beyond the address space, or the stride is below the columns.
-template <class T>
-OCTET_HOST_INLINE std::size_t checked_extent(const matrix_view<T>& m) {
-  constexpr std::size_t most = static_cast<std::size_t>(-1) / 2 / sizeof(T);
-  if (m.row_stride < m.cols || m.cols > most || (m.rows - 1) > (most - m.cols) / m.row_stride) return 0;
-  return m.extent();
-}
-
-// Of a matrix with elements, an output of the same shape, and `count` descales, which are read (const) or written.
-template <class In, class Out, class Descale>
-OCTET_LOCAL cudaError_t check(const matrix_view<In>& in, const matrix_view<Out>& out, Descale* descales,
-                              std::size_t count) {
-  const std::size_t in_n = checked_extent(in), out_n = checked_extent(out);
-  if (in_n == 0 || out_n == 0) return cudaErrorInvalidValue;
-  if (const cudaError_t error = check(in.data, in_n, out.data, out_n); error != cudaSuccess) return error;
-  if (const cudaError_t error = check(descales, count, out.data, out_n); error != cudaSuccess) return error;
-  return std::is_const_v<Descale> ? cudaSuccess : check(in.data, in_n, descales, count);
-}
-
-// Elements of the array that a view of the descales of [tile_rows, tile_cols] reaches into.
-template <class Descale>
-OCTET_HOST_INLINE std::size_t descale_extent(const descale_view<Descale>& d, std::size_t tile_rows,
-                                             std::size_t tile_cols) {
-  if (d.swizzled) return round_up(tile_rows, 128) * d.row_stride;
-  return d.index(tile_rows - 1, tile_cols - 1) + 1;
-}
-
-// Swizzled blocks have room for tiles that are not there, whose descales are 0.
-template <class Descale>
-OCTET_LOCAL cudaError_t clear_what_is_left(const descale_view<Descale>& d, std::size_t tile_rows, cudaStream_t stream) {
-  if (!d.swizzled) return cudaSuccess;
-  return cudaMemsetAsync(d.data, 0, descale_extent(d, tile_rows, 0) * sizeof(Descale), stream);
+template <class F, class T, class Descale>
+OCTET_HOST_INLINE constexpr void require_types() {
+  require_codes<F>();
+  require_values<T>();
+  static_assert(F::is_signed, "E8M0 holds scales, not scaled values");
+  static_assert(std::is_same_v<Descale, descale> || std::is_same_v<Descale, e8m0>,
+                "descales are octet::descale or octet::e8m0; octet::as_descales takes floats for descales");
 }
 
 template <class Granularity>
@@ -58,6 +32,53 @@ OCTET_HOST_INLINE bool is_granularity(const Granularity&) {
   return true;
 }
 OCTET_HOST_INLINE bool is_granularity(const per_channel& g) { return g.axis == 0 || g.axis == 1; }
+
+// Of the shapes, and of a rule. A descale that is stored as a power of two must be one before it is used.
+template <class A, class B>
+OCTET_HOST_INLINE bool same_shape(const matrix_view<A>& a, const matrix_view<B>& b) {
+  return a.rows == b.rows && a.cols == b.cols;
+}
+template <class Descale>
+OCTET_HOST_INLINE cudaError_t check(const scale_rule& rule) {
+  if (rule.on_nonfinite == nonfinite::reject) return cudaErrorNotSupported;
+  const bool fits = std::is_same_v<Descale, descale> || rule.form >= descale_form::e8m0_up;
+  return fits && octet::detail::fault_of(rule) == nullptr ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+// Elements from the first to behind the last; 0 if the strides don't fit.
+template <class T>
+OCTET_HOST_INLINE std::size_t checked_extent(const matrix_view<T>& m) {
+  return m.row_stride >= m.cols && octet::detail::is_addressable(m) ? m.extent() : 0;
+}
+
+// Of a matrix with elements, an output, and `count` descales, which are read (const) or written.
+template <class In, class Out, class Descale>
+OCTET_LOCAL cudaError_t check(const matrix_view<In>& in, const matrix_view<Out>& out, Descale* descales,
+                              std::size_t count) {
+  const std::size_t in_n = checked_extent(in), out_n = checked_extent(out);
+  if (const cudaError_t error = check(in.data, in_n, out.data, out_n); error != cudaSuccess) return error;
+  if (const cudaError_t error = check(descales, count, out.data, out_n); error != cudaSuccess) return error;
+  return std::is_const_v<Descale> ? cudaSuccess : check(in.data, in_n, descales, count);
+}
+
+// Swizzled blocks have room for tiles that are not there, whose descales are 0.
+template <class Descale>
+OCTET_LOCAL cudaError_t clear_what_is_left(const descale_view<Descale>& d, std::size_t tile_rows, std::size_t tile_cols,
+                                           cudaStream_t stream) {
+  if (!d.swizzled) return cudaSuccess;
+  return cudaMemsetAsync(d.data, 0, d.extent(tile_rows, tile_cols) * sizeof(Descale), stream);
+}
+
+template <class Granularity>
+inline constexpr bool takes_workspace =
+    std::is_same_v<Granularity, per_tensor> || std::is_same_v<Granularity, per_channel>;
+
+// A pointer to the descales of a matrix in the order of the host.
+template <class Descale, class Granularity, class T>
+OCTET_HOST_INLINE descale_view<Descale> in_order(Descale* descales, const Granularity& granularity,
+                                                 const matrix_view<T>& m) {
+  return row_major(descales, granularity.tiles(m.rows, m.cols).cols.count(m.cols));
+}
 
 // Whether the kernels can take slices of many values, in accesses of 16 bytes.
 template <class T, class F>
@@ -125,7 +146,8 @@ template <class F, std::size_t Most, class T, class Rows, class Descale>
 OCTET_LOCAL cudaError_t launch_tiles(matrix_view<const T> in, const tiling& t, const scale_rule& rule, const Rows& to,
                                      bool slices, const descale_view<Descale>& descales, cudaStream_t stream) {
   const std::size_t tile_rows = t.rows.count(in.rows), tile_cols = t.cols.count(in.cols);
-  if (const cudaError_t error = clear_what_is_left(descales, tile_rows, stream); error != cudaSuccess) return error;
+  if (const cudaError_t error = clear_what_is_left(descales, tile_rows, tile_cols, stream); error != cudaSuccess)
+    return error;
   const auto start = [&](auto kernel, auto team) {
     return launch<block_of<team()>>(kernel, tile_rows * tile_cols * team(), stream, in, t, rule, to, descales,
                                     tile_rows, tile_cols);
@@ -221,20 +243,21 @@ OCTET_LOCAL cudaError_t launch_amaxes(matrix_view<const T> in, const tiling& t, 
 }  // namespace detail
 
 // Descales found, a tile that a team of threads can share: per_token{}, per_block<R, C>{}. descales: written, a
-// descale_view, or a pointer to descale_count(granularity, rows, cols) of them in the order of the host. Codes and
-// descales are those of octet::quantize_into. A tile of up to 16,384 values is read from memory once.
+// descale_view, or a pointer to descale_count(granularity, rows, cols) of them in the order of the host; E8M0 only by a
+// rule whose descales are powers of two. Codes and descales are those of octet::quantize_into. On the fast road a tile of
+// up to 16,384 values is read from memory once. (Swizzled descales are cleared in the stream before.)
 template <class F, class T, class Granularity, class Descale>
 OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
                                       matrix_view<F> codes, descale_view<Descale> descales,
                                       cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
-  static_assert(!std::is_same_v<Granularity, per_tensor> && !std::is_same_v<Granularity, per_channel>,
-                "per_tensor and per_channel take a workspace: the amaxes");
-  if (rule.on_nonfinite == nonfinite::reject) return cudaErrorNotSupported;
-  if (in.rows != codes.rows || in.cols != codes.cols) return cudaErrorInvalidValue;
+  detail::require_types<F, Value, Descale>();
+  static_assert(!detail::takes_workspace<Granularity>, "per_tensor and per_channel take a workspace: float* amax");
+  if (!detail::same_shape(in, codes)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
+  if (const cudaError_t error = detail::check<Descale>(rule); error != cudaSuccess) return error;
   const tiling t = granularity.tiles(in.rows, in.cols);
-  const std::size_t count = detail::descale_extent(descales, t.rows.count(in.rows), t.cols.count(in.cols));
+  const std::size_t count = descales.extent(t.rows.count(in.rows), t.cols.count(in.cols));
   if (const cudaError_t error = detail::check(in, codes, descales.data, count); error != cudaSuccess) return error;
   return detail::launch_tiles<F, detail::most_slices<Granularity>>(
       matrix_view<const Value>(in), t, rule, detail::matrix_rows<F>{codes}, detail::takes_slices(in, codes, t),
@@ -243,24 +266,21 @@ OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& gran
 template <class F, class T, class Granularity, class Descale>
 OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
                                       matrix_view<F> codes, Descale* descales, cudaStream_t stream = nullptr) {
-  const tiling t = granularity.tiles(in.rows, in.cols);
-  return cuda::quantize_into(in, granularity, rule, codes, row_major(descales, t.cols.count(in.cols)), stream);
+  return cuda::quantize_into(in, granularity, rule, codes, detail::in_order(descales, granularity, in), stream);
 }
 
 // Descales found, of the tensor or of each channel: per_tensor{}, per_channel{axis}. amax: workspace of as many floats as
 // there are descales, cleared in the stream; afterwards it holds the amaxes of the tensor or of its columns (rows do not
 // need it). The tensor is read twice, in rows once. descales: written.
-template <class F, class T, class Granularity>
+template <class F, class T, class Granularity, std::enable_if_t<detail::takes_workspace<Granularity>, int> = 0>
 OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const scale_rule& rule,
                                       matrix_view<F> codes, descale* descales, float* amax,
                                       cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
-  static_assert(std::is_same_v<Granularity, per_tensor> || std::is_same_v<Granularity, per_channel>,
-                "other granularities need no workspace");
-  if (rule.on_nonfinite == nonfinite::reject) return cudaErrorNotSupported;
-  if (in.rows != codes.rows || in.cols != codes.cols || !detail::is_granularity(granularity))
-    return cudaErrorInvalidValue;
+  detail::require_types<F, Value, descale>();
+  if (!detail::same_shape(in, codes) || !detail::is_granularity(granularity)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
+  if (const cudaError_t error = detail::check<descale>(rule); error != cudaSuccess) return error;
   const tiling t = granularity.tiles(in.rows, in.cols);
   const std::size_t tile_cols = t.cols.count(in.cols), count = t.rows.count(in.rows) * tile_cols;
   if (const cudaError_t error = detail::check(in, codes, descales, count); error != cudaSuccess) return error;
@@ -280,52 +300,53 @@ OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& gran
 // order of the host. The bytes of octet::quantize_into with the same descales; they are not looked at, and one that is
 // not finite and above zero makes codes of no meaning. how: divide by the descale, or multiply by its reciprocal.
 template <class F, class T, class Granularity, class Descale>
-OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity,
-                                      descale_view<const Descale> descales, matrix_view<F> codes,
-                                      scaling how = scaling::divide, cudaStream_t stream = nullptr) {
+OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, descale_view<Descale> descales,
+                                      matrix_view<F> codes, scaling how = scaling::divide,
+                                      cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
-  if (in.rows != codes.rows || in.cols != codes.cols || !detail::is_granularity(granularity))
-    return cudaErrorInvalidValue;
+  using Given = std::remove_const_t<Descale>;
+  detail::require_types<F, Value, Given>();
+  if (!detail::same_shape(in, codes) || !detail::is_granularity(granularity)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
   const tiling t = granularity.tiles(in.rows, in.cols);
-  const std::size_t count = detail::descale_extent(descales, t.rows.count(in.rows), t.cols.count(in.cols));
-  if (const cudaError_t error = detail::check(in, codes, descales.data, count); error != cudaSuccess) return error;
-  return detail::launch_scaled(matrix_view<const Value>(in), t, detail::given_scales<Descale>{descales, how}, codes,
-                               stream);
+  const descale_view<const Given> given(descales);
+  const std::size_t count = given.extent(t.rows.count(in.rows), t.cols.count(in.cols));
+  if (const cudaError_t error = detail::check(in, codes, given.data, count); error != cudaSuccess) return error;
+  return detail::launch_scaled(matrix_view<const Value>(in), t, detail::given_scales<Given>{given, how}, codes, stream);
 }
 template <class F, class T, class Granularity, class Descale>
 OCTET_LOCAL cudaError_t quantize_into(matrix_view<T> in, const Granularity& granularity, const Descale* descales,
                                       matrix_view<F> codes, scaling how = scaling::divide,
                                       cudaStream_t stream = nullptr) {
-  const tiling t = granularity.tiles(in.rows, in.cols);
-  return cuda::quantize_into(in, granularity, row_major(descales, t.cols.count(in.cols)), codes, how, stream);
+  return cuda::quantize_into(in, granularity, detail::in_order(descales, granularity, in), codes, how, stream);
 }
 
 // out = code * descale, rounded once to T, to nearest even: the values of octet::dequantize_into. out: [rows, cols].
 template <class F, class Granularity, class Descale, class T>
 OCTET_LOCAL cudaError_t dequantize_into(matrix_view<F> codes, const Granularity& granularity,
-                                        descale_view<const Descale> descales, matrix_view<T> out,
+                                        descale_view<Descale> descales, matrix_view<T> out,
                                         cudaStream_t stream = nullptr) {
   using Code = std::remove_const_t<F>;
-  if (out.rows != codes.rows || out.cols != codes.cols || !detail::is_granularity(granularity))
-    return cudaErrorInvalidValue;
+  using Given = std::remove_const_t<Descale>;
+  detail::require_types<Code, T, Given>();
+  if (!detail::same_shape(codes, out) || !detail::is_granularity(granularity)) return cudaErrorInvalidValue;
   if (out.empty()) return cudaSuccess;
   const tiling t = granularity.tiles(out.rows, out.cols);
-  const std::size_t count = detail::descale_extent(descales, t.rows.count(out.rows), t.cols.count(out.cols));
-  if (const cudaError_t error = detail::check(codes, out, descales.data, count); error != cudaSuccess) return error;
+  const descale_view<const Given> given(descales);
+  const std::size_t count = given.extent(t.rows.count(out.rows), t.cols.count(out.cols));
+  if (const cudaError_t error = detail::check(codes, out, given.data, count); error != cudaSuccess) return error;
   constexpr int many = detail::values_a_thread;
   const matrix_view<const Code> from(codes);
   if (detail::takes_slices(codes, out, t))
-    return detail::launch(detail::dequantize_slices_kernel<many, T, Code, Descale>,
-                          out.rows * ((out.cols + many - 1) / many), stream, from, t, descales, out);
-  return detail::launch(detail::dequantize_slices_kernel<1, T, Code, Descale>, out.rows * out.cols, stream, from, t,
-                        descales, out);
+    return detail::launch(detail::dequantize_slices_kernel<many, T, Code, Given>,
+                          out.rows * ((out.cols + many - 1) / many), stream, from, t, given, out);
+  return detail::launch(detail::dequantize_slices_kernel<1, T, Code, Given>, out.rows * out.cols, stream, from, t,
+                        given, out);
 }
 template <class F, class Granularity, class Descale, class T>
 OCTET_LOCAL cudaError_t dequantize_into(matrix_view<F> codes, const Granularity& granularity, const Descale* descales,
                                         matrix_view<T> out, cudaStream_t stream = nullptr) {
-  const tiling t = granularity.tiles(out.rows, out.cols);
-  return cuda::dequantize_into(codes, granularity, row_major(descales, t.cols.count(out.cols)), out, stream);
+  return cuda::dequantize_into(codes, granularity, detail::in_order(descales, granularity, codes), out, stream);
 }
 
 }  // namespace cuda

@@ -79,10 +79,14 @@ OCTET_INLINE void decode_slice(const F* codes, T* x, std::size_t n, std::size_t 
 template <class T>
 OCTET_INLINE float wide(T x) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (octet::detail::is_half<T>) return ptx::widen_half(float_traits<T>::to_bits(x));
-#endif
+  return octet::detail::widen_by_instruction(x);
+#else
   return octet::detail::to_source(x);
+#endif
 }
+struct larger {
+  OCTET_INLINE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
+};
 OCTET_INLINE std::uint32_t magnitude_bits(float x) {
   return float_traits<float>::to_bits(x) & (float_traits<float>::sign_mask - 1);
 }
@@ -112,10 +116,11 @@ inline constexpr bool has_ordinary_ties = F::mantissa_bits <= 4 && F::least_expo
 // `/`. (On the host a quotient below 2^-126 may be a unit off, where every code is 0.)
 OCTET_INLINE float scaled(float x, const group_scale& s) {
 #if defined(__CUDA_ARCH__)
-  return s.divides ? ptx::divide(x, s.stored.value()) : ptx::multiply(x, s.multiplier.value());
+  if (s.divides) return ptx::divide(x, s.stored.value());
 #else
-  return s.divides ? exact::quotient(x, s.stored.value()) : exact::product(x, s.multiplier.value());
+  if (s.divides) return exact::quotient(x, s.stored.value());
 #endif
+  return exact::product(x, s.multiplier.value());
 }
 
 // The magnitude up to which the reciprocal stands in for the division, as bits; 0 where it never does. (Larger values
@@ -146,7 +151,8 @@ OCTET_INLINE F quantize_one(float x, const group_scale& s) {
 
 #if OCTET_HAS_PAIR_INSTRUCTIONS
 // a * b toward zero, with the last bit set if something was cut off: 24 bits that round to fewer as the product does. For
-// products that are 0 or at least 2^-100 (what is cut off is then itself a float) and not infinite (NaN stays one).
+// products of finite numbers that are 0 or at least 2^-100: what is cut off is then itself a float. Beyond the range of
+// float that is the largest float, and rounds to infinity as the product does; NaN stays one.
 __device__ __forceinline__ float product_to_odd(float a, float b) {
   const float cut = ptx::multiply_toward_zero(a, b), rest = ptx::multiply_subtract(a, b, cut);
   return bit_cast<float>(bit_cast<std::uint32_t>(cut) | (bit_cast<std::uint32_t>(rest) << 1 != 0 ? 1u : 0u));
@@ -194,7 +200,7 @@ OCTET_INLINE std::uint32_t largest_bits(const pack<T, N>& x) {
   std::uint32_t largest = 0;
   for (int i = 0; i < N; ++i) {
     const std::uint32_t magnitude = magnitude_bits(wide(x.value[i]));
-    largest = magnitude > largest ? magnitude : largest;
+    largest = larger{}(largest, magnitude);
   }
   return largest;
 }

@@ -11,9 +11,9 @@ inline namespace v0 {
 namespace cuda {
 
 // Where the descales lie: that of tile (i, j) is data[i * row_stride + j * col_stride]. Descale is octet::descale, or
-// octet::e8m0, which the power-of-two forms of a scale_rule fill exactly (other forms are rounded up to a code). With
-// `swizzled` they lie in blocks of 128 x 4 as tensor cores want those of MX, row_stride being the tiles of a row rounded
-// up to 4: tile (i, j) of a block is its byte (i % 32) * 16 + (i / 32) * 4 + j, and what is left of a block is 0.
+// octet::e8m0, for the power-of-two forms of a scale_rule. With `swizzled` they lie in blocks of 128 x 4 as tensor cores
+// want those of MX, row_stride being the tiles of a row rounded up to 4: tile (i, j) of a block is its byte
+// (i % 32) * 16 + (i / 32) * 4 + j, and what is left of a block is 0.
 template <class Descale>
 struct descale_view {
   Descale* data;
@@ -23,9 +23,27 @@ struct descale_view {
   OCTET_INLINE constexpr descale_view(Descale* p, std::size_t from_row_to_row, std::size_t from_col_to_col,
                                       bool in_blocks = false)
       : data(p), row_stride(from_row_to_row), col_stride(from_col_to_col), swizzled(in_blocks) {}
+  template <class D, std::enable_if_t<std::is_same_v<const D, Descale>, int> = 0>
+  OCTET_INLINE constexpr descale_view(const descale_view<D>& d)
+      : descale_view(d.data, d.row_stride, d.col_stride, d.swizzled) {}
   OCTET_INLINE constexpr std::size_t index(std::size_t i, std::size_t j) const {
     if (!swizzled) return i * row_stride + j * col_stride;
     return (i / 128 * (row_stride / 4) + j / 4) * 512 + i % 32 * 16 + i % 128 / 32 * 4 + j % 4;
+  }
+
+  // How many descales the memory of [tile_rows, tile_cols] of them holds; 0 if the strides let two share a place.
+  OCTET_INLINE constexpr std::size_t extent(std::size_t tile_rows, std::size_t tile_cols) const {
+    constexpr std::size_t most = static_cast<std::size_t>(-1) / 64;
+    if (tile_rows == 0 || tile_cols == 0) return 0;
+    const std::size_t i = tile_rows - 1, j = tile_cols - 1;
+    if (swizzled) {
+      const bool fits = row_stride % 4 == 0 && row_stride >= tile_cols && row_stride <= most / (i / 128 * 128 + 128);
+      return fits ? (i / 128 + 1) * 128 * row_stride : 0;
+    }
+    if ((i > 0 && row_stride > most / i) || (j > 0 && col_stride > most / j)) return 0;
+    const bool by_rows = (i == 0 || row_stride > j * col_stride) && (j == 0 || col_stride > 0);
+    const bool by_cols = (j == 0 || col_stride > i * row_stride) && (i == 0 || row_stride > 0);
+    return by_rows || by_cols ? i * row_stride + j * col_stride + 1 : 0;
   }
 };
 
@@ -71,16 +89,8 @@ struct tile_slices {
 
   OCTET_INLINE static tile_slices of(const tiling& t, std::size_t rows, std::size_t cols, std::size_t i,
                                      std::size_t j) {
-    const std::size_t r = begin(t.rows, i), c = begin(t.cols, j), width = length(t.cols, j, c, cols);
-    return {r, c, length(t.rows, i, r, rows), width, (width + N - 1) / N};
-  }
-  // Where a tile begins, and its elements of an axis of so many.
-  OCTET_INLINE static std::size_t begin(const cut& c, std::size_t tile) {
-    return tile == 0 ? 0 : tile * c.size - c.first;
-  }
-  OCTET_INLINE static std::size_t length(const cut& c, std::size_t tile, std::size_t first, std::size_t of) {
-    const std::size_t whole = tile == 0 ? c.size - c.first : c.size;
-    return whole < of - first ? whole : of - first;
+    const std::size_t r = t.rows.begin(i), c = t.cols.begin(j), width = t.cols.end(j, cols) - c;
+    return {r, c, t.rows.end(i, rows) - r, width, (width + N - 1) / N};
   }
   OCTET_INLINE std::size_t count() const { return rows * of_a_row; }
   OCTET_INLINE std::size_t row(std::size_t slice) const { return rows == 1 ? first_row : first_row + slice / of_a_row; }
@@ -110,18 +120,18 @@ struct matrix_rows {
 template <int N, int Team, int Held, bool Again, class T>
 class tile_share {
   pack<T, N> held_[Held];
-  std::uint32_t largest_ = 0;  // of all of them, whatever it is
+  std::uint32_t largest_;  // of all of them, whatever it is
 
  public:
   // Reads the share of thread `lane`; the bits of its amax.
   OCTET_INLINE std::uint32_t read(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t lane,
                                   bool of_finite) {
     const std::size_t count = tile.count();
-    std::uint32_t amax = 0;
+    std::uint32_t amax = largest_ = 0;
     const auto note = [&](const pack<T, N>& x) {
       const std::uint32_t largest = largest_bits(x);
-      largest_ = larger(largest_, largest);
-      amax = larger(amax, amax_bits(x, largest, of_finite));
+      largest_ = larger{}(largest_, largest);
+      amax = larger{}(amax, amax_bits(x, largest, of_finite));
     };
     OCTET_UNROLL
     for (int k = 0; k < Held; ++k)
@@ -150,7 +160,6 @@ class tile_share {
   OCTET_INLINE static std::size_t slice_of(std::size_t lane, int k) {
     return lane + std::size_t{Team} * static_cast<std::size_t>(k);
   }
-  OCTET_INLINE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
   OCTET_INLINE static pack<T, N> read_slice(matrix_view<const T> in, const tile_slices<N>& tile, std::size_t slice) {
     const std::size_t col = tile.col(slice);
     return load<N>(in.row(tile.row(slice)) + col, tile.there(col));
@@ -166,11 +175,10 @@ class tile_share {
 
 // -- Scales that are there already -----------------------------------------------------------------------------------
 
-// Where the scale of a tile comes from: a descale that is given, or an amax that a kernel before this one has found. In
-// the second case the thread that has the tile's first element also writes the descale.
+// Where the scale of a tile comes from: a descale that is given, or an amax that a kernel before this one has found, of
+// the whole or of each column. In the second case a thread also notes the descale.
 template <class Descale>
 struct given_scales {
-  static constexpr bool notes = false;
   descale_view<const Descale> descales;
   scaling how;
   OCTET_INLINE group_scale scale(std::size_t i, std::size_t j) const {
@@ -180,7 +188,6 @@ struct given_scales {
 };
 template <class F>
 struct found_scales {
-  static constexpr bool notes = true;
   const float* amax;  // row-major, of the tiles
   std::size_t tile_cols;
   scale_rule rule;
@@ -198,12 +205,9 @@ template <int N>
 struct slice_place {
   std::size_t row, col, i, j;
   OCTET_INLINE static slice_place of(const tiling& t, std::size_t cols, std::size_t number) {
-    const std::size_t of_a_row = (cols + N - 1) / N, row = number / of_a_row, col = (number - row * of_a_row) * N;
-    return {row, col, tile(t.rows, row), tile(t.cols, col)};
-  }
-  // cut::tile without a division where there is nothing to divide.
-  OCTET_INLINE static std::size_t tile(const cut& c, std::size_t at) {
-    return at + c.first < c.size ? 0 : c.size == 1 ? at : c.tile(at);
+    const std::size_t of_a_row = (cols + N - 1) / N, row = number < of_a_row ? 0 : number / of_a_row;
+    const std::size_t col = (number - row * of_a_row) * N;
+    return {row, col, t.rows.tile(row), t.cols.tile(col)};
   }
 };
 
@@ -213,8 +217,7 @@ OCTET_INLINE void quantize_slice(matrix_view<const T> in, const tiling& t, const
   const auto at = slice_place<N>::of(t, in.cols, number);
   if (at.row >= in.rows) return;
   const group_scale s = scales.scale(at.i, at.j);
-  const auto is_first = [](const cut& c, std::size_t place) { return (place + c.first) % c.size == 0 || place == 0; };
-  if (Scales::notes && is_first(t.rows, at.row) && is_first(t.cols, at.col)) scales.note(at.i, at.j, s);
+  if (number == 0) scales.note(0, 0, s);
   F* const row = to.row(at.row);
   if (row == nullptr) return;
   const std::size_t there = in.cols - at.col;

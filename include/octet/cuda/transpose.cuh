@@ -57,13 +57,6 @@ OCTET_LOCAL cudaError_t launch_transposed(matrix_view<const T> in, const tiling&
                 one_scale, is_wide(codes));
 }
 
-template <class T, class F, class Descale>
-OCTET_LOCAL cudaError_t check_transposed(const matrix_view<T>& in, const tiling& t, const matrix_view<F>& codes,
-                                         const descale_view<Descale>& descales) {
-  const std::size_t count = descale_extent(descales, t.rows.count(codes.rows), t.cols.count(codes.cols));
-  return check(in, codes, descales.data, count);
-}
-
 }  // namespace detail
 
 // In all of these: in: [rows, cols]; codes: [cols, rows]. The granularity, its descales and the bytes are those of
@@ -76,13 +69,18 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_bl
                                                  const scale_rule& rule, matrix_view<F> codes,
                                                  descale_view<Descale> descales, cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
+  detail::require_types<F, Value, Descale>();
   static_assert(C == 16 || C == 32 || C == 64 || C == 128, "other descales: find them first, then give them");
-  if (rule.on_nonfinite == nonfinite::reject || granularity.first_col % C != 0) return cudaErrorNotSupported;
   if (in.rows != codes.cols || in.cols != codes.rows) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
+  if (granularity.first_col % C != 0) return cudaErrorNotSupported;
+  if (const cudaError_t error = detail::check<Descale>(rule); error != cudaSuccess) return error;
   const tiling t = granularity.tiles(codes.rows, codes.cols);
-  if (const cudaError_t error = detail::check_transposed(in, t, codes, descales); error != cudaSuccess) return error;
-  if (const cudaError_t error = detail::clear_what_is_left(descales, t.rows.count(codes.rows), stream);
+  const std::size_t tile_rows = t.rows.count(codes.rows), tile_cols = t.cols.count(codes.cols);
+  if (const cudaError_t error = detail::check(in, codes, descales.data, descales.extent(tile_rows, tile_cols));
+      error != cudaSuccess)
+    return error;
+  if (const cudaError_t error = detail::clear_what_is_left(descales, tile_rows, tile_cols, stream);
       error != cudaSuccess)
     return error;
   const detail::team_scale<F, Descale> scales{descales, rule, {}};
@@ -93,8 +91,7 @@ template <class F, class T, std::size_t C, class Descale>
 OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_block<1, C>& granularity,
                                                  const scale_rule& rule, matrix_view<F> codes, Descale* descales,
                                                  cudaStream_t stream = nullptr) {
-  const tiling t = granularity.tiles(codes.rows, codes.cols);
-  return cuda::quantize_transposed_into(in, granularity, rule, codes, row_major(descales, t.cols.count(codes.cols)),
+  return cuda::quantize_transposed_into(in, granularity, rule, codes, detail::in_order(descales, granularity, codes),
                                         stream);
 }
 
@@ -102,23 +99,26 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_bl
 // {descales, 1, blocks of a row of `in`}: the transpose of theirs.)
 template <class F, class T, class Granularity, class Descale>
 OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const Granularity& granularity,
-                                                 descale_view<const Descale> descales, matrix_view<F> codes,
+                                                 descale_view<Descale> descales, matrix_view<F> codes,
                                                  scaling how = scaling::divide, cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
+  using Given = std::remove_const_t<Descale>;
+  detail::require_types<F, Value, Given>();
   if (in.rows != codes.cols || in.cols != codes.rows || !detail::is_granularity(granularity))
     return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
   const tiling t = granularity.tiles(codes.rows, codes.cols);
-  if (const cudaError_t error = detail::check_transposed(in, t, codes, descales); error != cudaSuccess) return error;
-  return detail::launch_transposed<0>(matrix_view<const Value>(in), t, detail::given_scales<Descale>{descales, how},
-                                      codes, stream);
+  const descale_view<const Given> given(descales);
+  const std::size_t count = given.extent(t.rows.count(codes.rows), t.cols.count(codes.cols));
+  if (const cudaError_t error = detail::check(in, codes, given.data, count); error != cudaSuccess) return error;
+  return detail::launch_transposed<0>(matrix_view<const Value>(in), t, detail::given_scales<Given>{given, how}, codes,
+                                      stream);
 }
 template <class F, class T, class Granularity, class Descale>
 OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const Granularity& granularity,
                                                  const Descale* descales, matrix_view<F> codes,
                                                  scaling how = scaling::divide, cudaStream_t stream = nullptr) {
-  const tiling t = granularity.tiles(codes.rows, codes.cols);
-  return cuda::quantize_transposed_into(in, granularity, row_major(descales, t.cols.count(codes.cols)), codes, how,
+  return cuda::quantize_transposed_into(in, granularity, detail::in_order(descales, granularity, codes), codes, how,
                                         stream);
 }
 
