@@ -12,7 +12,7 @@ if(knows MATCHES "compute_100")
     set(CMAKE_CUDA_COMPILER ${OCTET_NVCC})
   endif()
   # Code for sm_90, and as PTX, which later GPUs run too; for another one name it. (tests/compile/nvcc compiles every
-  # launcher for all generations.) The runtime is a shared library, so that an emulator can stand in for it.
+  # launcher for sm_80, sm_90, sm_100 and sm_100f.) The runtime is a shared library, so that an emulator can stand in for it.
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90)
   endif()
