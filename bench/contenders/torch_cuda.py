@@ -9,6 +9,7 @@ import datetime
 import json
 import os
 import statistics
+import subprocess
 import sys
 
 LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
@@ -31,6 +32,15 @@ def write_whole(path, text):
     with open(path + ".unfinished", "w") as file:
         file.write(text)
     os.replace(path + ".unfinished", path)
+
+
+def driver():
+    """As nvidia-smi names it, or in words that there is none."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return "unknown (no nvidia-smi)"
 
 
 def rows(torch, moved):
@@ -133,8 +143,8 @@ def measure(torch, moved, rounds):
 
 def markdown(context, results):
     text = [
-        f"{context['card']}, torch {context['torch']} with CUDA {context['cuda']}; {context['mib']} MiB read and written a "
-        f"call; medians of {context['rounds']} rounds; {context['date']}.",
+        f"{context['card']}, driver {context['driver']}, torch {context['torch']} with CUDA {context['cuda']}; "
+        f"{context['mib']} MiB read and written a call; medians of {context['rounds']} rounds; {context['date']}.",
         "",
         "| PyTorch on the GPU | way | ms | GB/s | of the copy |",
         "|---|---|--:|--:|--:|",
@@ -168,6 +178,7 @@ def main():
     results = measure(torch, options.mib << 20, rounds)
     context = {
         "card": torch.cuda.get_device_name(),
+        "driver": driver(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "mib": options.mib,
