@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -10,13 +9,12 @@
 #include <cstddef>
 #include <cstring>
 
+#include "bf16.cuh"
 #include "octet/cuda/convert.cuh"
 #include "octet/ptx.hpp"
 #include "octet/scale.hpp"
 
 namespace toy {
-
-using bf16 = __nv_bfloat16;
 
 // Tokens a page of the cache. It is also the 16 of the tensor cores' 16 x 8 x 16, so that a tile of keys lies in one page.
 constexpr int page_size = 16;

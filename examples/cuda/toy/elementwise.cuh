@@ -2,17 +2,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cub/block/block_reduce.cuh>
 
+#include "bf16.cuh"
 #include "octet/cuda/convert.cuh"
 
 namespace toy {
 
-using bf16 = __nv_bfloat16;
 using eight = octet::cuda::pack<bf16, 8>;  // one access of 16 bytes
 constexpr int threads_a_block = 256;
 

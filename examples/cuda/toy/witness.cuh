@@ -8,18 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "bf16.cuh"
 #include "device.cuh"
 #include "octet/bulk.hpp"
 #include "octet/cuda/paged.cuh"
 #include "octet/quantize.hpp"
 
-// __nv_bfloat16 joins the types that Octet reads.
-template <>
-struct octet::float_traits<__nv_bfloat16> : octet::ieee_layout<__nv_bfloat16, 8, 7> {};
-
 namespace toy {
-
-using bf16 = __nv_bfloat16;
 
 // What was seen of one tensor, in all the passes it took part in.
 struct sighting {
