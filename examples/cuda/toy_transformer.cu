@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,9 @@ void take_times(const toy::machine& on, const toy::decoder<P>& decoder, toy::pas
   const toy::graph prompts(on.on, [&] { decoder.forward(prefill); });
   const toy::graph step(on.on, [&] { decoder.forward(decode); });
   const std::vector<toy::bf16> first_prefill = prefill.output(on.on), first_decode = decode.output(on.on);
+  // NaN everywhere: what a replay leaves out is then as far off as can be.
+  for (const toy::memory<toy::bf16>& output : {std::cref(prefill.normed), std::cref(decode.normed)})
+    toy::check(cudaMemsetAsync(output.data(), 0xFF, output.size() * sizeof(toy::bf16), on.on), "clearing an output");
   prompts.start(on.on);
   step.start(on.on);
   for (const double difference : {toy::relative_error(prefill.output(on.on), first_prefill),
