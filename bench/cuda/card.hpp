@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arena.cuh"
+#include "cuda/toy/device.cuh"
 
 namespace cuda_bench {
 
@@ -45,7 +46,7 @@ inline std::string today() {
 
 }  // namespace detail
 
-// Of the current device. An emulator says so in the device's name.
+// Of the current device.
 inline card describe_card() {
   card found;
   int device = 0, number = 0;
@@ -55,7 +56,7 @@ inline card describe_card() {
   require(cudaGetDeviceProperties(&properties, device), "the device");
   require(cudaMemGetInfo(&found.free_bytes, &all_bytes), "the device's memory");
   found.name = properties.name;
-  found.emulated = found.name.find("emulated") != std::string::npos;
+  found.emulated = toy::is_emulated(properties);
   found.cache_bytes = static_cast<std::size_t>(properties.l2CacheSize);
   if (cudaDriverGetVersion(&number) == cudaSuccess) found.driver = "for CUDA " + detail::version_of(number);
   if (cudaRuntimeGetVersion(&number) == cudaSuccess) found.runtime = detail::version_of(number);

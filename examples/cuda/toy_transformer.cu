@@ -22,14 +22,28 @@ using toy::in_fp8;
 constexpr int no_device = 3;  // the exit code
 
 struct request {
-  toy::sizes shape;
   std::uint64_t seed = 1;
   std::string scales, csv;
-  bool emulated = false;
+  toy::sizes given{};    // zero where none was given
+  bool untimed = false;  // by --emulate
 };
 
 // Llama-3-8B's sizes, two layers of it; and what an emulator does in seconds.
 constexpr toy::sizes real_sizes{2, 4096, 32, 8, 14336, 32, 8192, 512}, small_sizes{2, 256, 4, 2, 512, 3, 70, 17};
+
+using size_of_model = std::size_t toy::sizes::*;
+constexpr struct {
+  const char* option;
+  size_of_model member;
+  const char* what;
+} numbers[] = {{"--layers", &toy::sizes::layers, "layers"},
+               {"--hidden", &toy::sizes::hidden, "width of the states; 64 or 128 for each head"},
+               {"--heads", &toy::sizes::heads, "query heads"},
+               {"--kv-heads", &toy::sizes::kv_heads, "heads of keys and values, which divide the query heads"},
+               {"--ffn", &toy::sizes::ffn, "width of the MLP, a multiple of 16"},
+               {"--batch", &toy::sizes::batch, "sequences"},
+               {"--context", &toy::sizes::context, "tokens that a decode step attends to, its own among them"},
+               {"--prompt", &toy::sizes::prompt, "tokens of each prompt; repeated until the context is full"}};
 
 // What cannot be computed is said before anything is.
 void require_sizes(const toy::sizes& s) {
@@ -47,6 +61,14 @@ void require_sizes(const toy::sizes& s) {
   expect(s.context <= 16777216 && s.batch <= 65535 && s.batch * s.context <= 1073741824,
          "--batch: more than 65535, --context more than 16777216, or together more than 2^30 tokens");
   expect(s.heads * s.prompt <= 0x7FFFFFFF, "--prompt: too long");
+}
+
+toy::sizes sizes_of(const request& r, bool small) {
+  toy::sizes s = small ? small_sizes : real_sizes;
+  for (const auto& n : numbers)
+    if (r.given.*n.member != 0) s.*n.member = r.given.*n.member;
+  require_sizes(s);
+  return s;
 }
 
 cudaDeviceProp require_device() {
@@ -98,7 +120,7 @@ class calibration {
 
 template <class P>
 void take_times(const toy::machine& on, const toy::decoder<P>& decoder, toy::pass<P>& prefill, toy::pass<P>& decode,
-                bool emulated, toy::run_result& result) {
+                bool timed, toy::run_result& result) {
   const toy::graph prompts(on.on, [&] { decoder.forward(prefill); });
   const toy::graph step(on.on, [&] { decoder.forward(decode); });
   const std::vector<toy::bf16> first_prefill = prefill.output(on.on), first_decode = decode.output(on.on);
@@ -112,7 +134,7 @@ void take_times(const toy::machine& on, const toy::decoder<P>& decoder, toy::pas
     if (!(difference < 0.1))
       throw lab::failure(
           lab::text("%s: a graph's replay is %.3g %% off the first pass", result.name.c_str(), difference));
-  if (emulated) return;
+  if (!timed) return;
   result.prefill_time = toy::median_time(prompts, on.on, 21);
   result.decode_time = toy::median_time(step, on.on, 201);
 }
@@ -123,13 +145,16 @@ struct outputs {
 
 void run(const request& r) {
   const cudaDeviceProp device = require_device();
+  const bool emulated = toy::is_emulated(device), timed = !emulated && !r.untimed;
   const toy::sharing shared = who_shares(r, device);
-  const toy::sizes& s = r.shape;
+  const toy::sizes s = sizes_of(r, !timed);
   toy::check(cudaSetDevice(0), "the GPU");
   const toy::machine on{{}, {}, device.multiProcessorCount};
   std::printf("%s%s, compute capability %d.%d, %d multiprocessors.\n",
-              r.emulated ? "Emulated (--emulate), not timed: " : "", device.name, device.major, device.minor,
-              device.multiProcessorCount);
+              timed      ? ""
+              : emulated ? "Emulated, not timed: "
+                         : "Small sizes, not timed: ",
+              device.name, device.major, device.minor, device.multiProcessorCount);
   std::printf(
       R"(A decoder of %zu layers: hidden %zu, %zu query heads on %zu key heads of %zu, MLP of %zu; random weights, seed %llu.
 %zu sequences: prompts of %zu tokens, then a step of decoding with %zu tokens of context.
@@ -151,7 +176,7 @@ void run(const request& r) {
     decoder.forward(decode);
     reference = {prefill.output(on.on), decode.output(on.on)};
     results.push_back({"bfloat16", 0, 0, 0, 0});
-    take_times(on, decoder, prefill, decode, r.emulated, results.back());
+    take_times(on, decoder, prefill, decode, timed, results.back());
   }
 
   toy::witness witness(on.on);
@@ -171,18 +196,18 @@ void run(const request& r) {
     results.push_back({fast ? "FP8 with fast accumulation" : "FP8",
                        toy::relative_error(prefill.output(on.on), reference.prefill),
                        toy::relative_error(decode.output(on.on), reference.decode), 0, 0});
-    take_times(on, decoder, prefill, decode, r.emulated, results.back());
+    take_times(on, decoder, prefill, decode, timed, results.back());
   }
 
   const std::size_t differing = toy::print_tensors(witness.seen(), file);
   std::printf("\n");
-  toy::print_runs(results, !r.emulated, file);
+  toy::print_runs(results, timed, file);
   std::printf("\n");
   const toy::step_bytes wide = toy::bytes_of_step(s, false, false),
                         narrow = toy::bytes_of_step(s, true, shared == toy::sharing::rows);
   toy::print_bytes(wide, narrow, file);
   std::printf("\n");
-  toy::print_meaning(wide, narrow, static_cast<std::uint64_t>(device.l2CacheSize), results[0], results[1], !r.emulated);
+  toy::print_meaning(wide, narrow, static_cast<std::uint64_t>(device.l2CacheSize), results[0], results[1], timed);
   if (!r.csv.empty()) lab::write_whole(r.csv, file.str());
   for (const toy::run_result& result : results)
     if (!std::isfinite(result.prefill_error) || !std::isfinite(result.decode_error))
@@ -199,22 +224,8 @@ int main(int argc, char** argv) {
       "code checked against the host's, the error of the output, the bytes a decode step reads, and the latencies.",
       "toy_transformer");
   request r;
-  toy::sizes given{};
-  using size_of_model = std::size_t toy::sizes::*;
-  const struct {
-    const char* option;
-    size_of_model member;
-    const char* what;
-  } numbers[] = {{"--layers", &toy::sizes::layers, "layers"},
-                 {"--hidden", &toy::sizes::hidden, "width of the states; 64 or 128 for each head"},
-                 {"--heads", &toy::sizes::heads, "query heads"},
-                 {"--kv-heads", &toy::sizes::kv_heads, "heads of keys and values, which divide the query heads"},
-                 {"--ffn", &toy::sizes::ffn, "width of the MLP, a multiple of 16"},
-                 {"--batch", &toy::sizes::batch, "sequences"},
-                 {"--context", &toy::sizes::context, "tokens that a decode step attends to, its own among them"},
-                 {"--prompt", &toy::sizes::prompt, "tokens of each prompt; repeated until the context is full"}};
   for (const auto& n : numbers)
-    app.add_option(n.option, given.*n.member,
+    app.add_option(n.option, r.given.*n.member,
                    lab::text("%s (%zu; emulated: %zu)", n.what, real_sizes.*n.member, small_sizes.*n.member))
         ->type_name("N")
         ->check(lab::at_least_one);
@@ -224,8 +235,8 @@ int main(int argc, char** argv) {
                  "9.0 only, and the default there) or tensor")
       ->check(CLI::IsMember({"rows", "tensor"}));
   app.add_option("--csv", r.csv, "write the numbers to this file")->type_name("FILE")->check(lab::not_empty);
-  app.add_flag("--emulate", r.emulated,
-               "this runs on an emulator of a GPU, not on a GPU: small sizes, and no latencies");
+  app.add_flag("--emulate", r.untimed,
+               "small sizes and no latencies, as for an emulator of a GPU; also taken where the device says it is one");
   app.footer(
       "Exit code: 0; 1 if a code differs from the host's or something fails; 2 for wrong arguments; 3 if there is no\n"
       "usable CUDA device (compute capability 8.9 or later).\n"
@@ -233,10 +244,7 @@ int main(int argc, char** argv) {
       "  toy_transformer --csv latencies.csv\n"
       "  toy_transformer --batch 1 --context 1024");
   return lab::run(app, argc, argv, [&] {
-    r.shape = r.emulated ? small_sizes : real_sizes;
-    for (const auto& n : numbers)
-      if (given.*n.member != 0) r.shape.*n.member = given.*n.member;
-    require_sizes(r.shape);
+    sizes_of(r, r.untimed);  // what is wrong with them is said before a device is looked for
     lab::expect_outputs({r.csv}, {});
     run(r);
   });

@@ -20,6 +20,11 @@ inline void check(cudaError_t error, const std::string& what) {
   if (error != cudaSuccess) throw lab::failure(what + ": " + cudaGetErrorString(error));
 }
 
+// An emulator says so in the device's name.
+inline bool is_emulated(const cudaDeviceProp& device) {
+  return std::string(device.name).find("emulated") != std::string::npos;
+}
+
 // n values in the GPU's memory.
 template <class T>
 class memory {

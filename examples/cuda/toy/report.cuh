@@ -127,7 +127,7 @@ the longer the prompts, the larger their part of prefill.
 )",
       bytes, amount(l2).c_str());
   if (!timed) {
-    std::printf("Emulated: an emulator's times say nothing about a GPU's, so there are none here.\n");
+    std::printf("Not timed: times of small sizes, or an emulator's, say nothing about a GPU's.\n");
     return;
   }
   const double ratio = fp8.decode_time / reference.decode_time;
