@@ -10,6 +10,9 @@
 #include <regex>
 
 #include "cuda/report.hpp"
+#include "lab/failure.hpp"
+#include "lab/text.hpp"
+#include "lab/whole_file.hpp"
 
 namespace {
 
@@ -32,10 +35,6 @@ cuda_bench [OPTIONS]
 Exit code: 0 all rows ran (whether or not they met their goals), 1 a row failed, 2 usage, 77 no CUDA device.
 )";
 
-struct usage_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct options {
   std::string filter = ".", markdown_file, json_file;
   std::size_t mib = 2048;
@@ -47,7 +46,7 @@ options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto value = [&] {
-      if (++i == argc) throw usage_error(word + ": needs a value");
+      if (++i == argc) throw lab::usage_error(word + ": needs a value");
       return std::string(argv[i]);
     };
     if (word == "--filter") {
@@ -61,7 +60,7 @@ options parse(int argc, char** argv) {
       char* end = nullptr;
       const long mib = std::strtol(number.c_str(), &end, 10);
       if (number.empty() || *end != '\0' || mib < 1 || mib > 65536)
-        throw usage_error("--mib " + number + ": is no number from 1 to 65536");
+        throw lab::usage_error("--mib " + number + ": is no number from 1 to 65536");
       found.mib = static_cast<std::size_t>(mib);
     } else if (word == "--list") {
       found.list = true;
@@ -72,7 +71,7 @@ options parse(int argc, char** argv) {
     } else if (word == "--help" || word == "-h") {
       found.help = true;
     } else {
-      throw usage_error("there is no option " + word);
+      throw lab::usage_error("there is no option " + word);
     }
   }
   return found;
@@ -89,9 +88,9 @@ std::vector<row> rows_like(const std::string& filter) {
     std::copy_if(all.begin(), all.end(), std::back_inserter(matching),
                  [&](const row& r) { return std::regex_search(r.name, pattern); });
   } catch (const std::regex_error&) {
-    throw usage_error("--filter " + filter + ": is no regular expression");
+    throw lab::usage_error("--filter " + filter + ": is no regular expression");
   }
-  if (matching.empty()) throw usage_error("no row matches '" + filter + "'; --list names them");
+  if (matching.empty()) throw lab::usage_error("no row matches '" + filter + "'; --list names them");
   return matching;
 }
 
@@ -115,8 +114,8 @@ std::string progress(const result& r, bool timed) {
   if (!r.measured()) return detail::why_not(r);
   if (!timed) return "ran";
   return r.operations == 0
-             ? detail::text("%8.0f GB/s %6.1f %% of the copy", r.bytes / r.found.ms / 1e6, 100 * r.found.of_mark)
-             : detail::text("%8.0f TFLOP/s, %.2f times bfloat16's", r.operations / r.found.ms / 1e9, r.found.of_mark);
+             ? lab::text("%8.0f GB/s %6.1f %% of the copy", r.bytes / r.found.ms / 1e6, 100 * r.found.of_mark)
+             : lab::text("%8.0f TFLOP/s, %.2f times bfloat16's", r.operations / r.found.ms / 1e9, r.found.of_mark);
 }
 
 // Wakes the clocks and reads them while copies run; from here on the device has not been idle.
@@ -171,8 +170,8 @@ int run(const options& o) {
   }
   cudaStreamDestroy(stream);
   std::fputs(markdown(now, all).c_str(), stdout);
-  if (!o.markdown_file.empty()) write_whole(o.markdown_file, markdown(now, all));
-  if (!o.json_file.empty()) write_whole(o.json_file, json(now, all));
+  if (!o.markdown_file.empty()) lab::write_whole(o.markdown_file, markdown(now, all));
+  if (!o.json_file.empty()) lab::write_whole(o.json_file, json(now, all));
   const auto failed = std::count_if(all.begin(), all.end(), [](const result& r) { return !r.failed.empty(); });
   const auto with_goal =
       std::count_if(all.begin(), all.end(), [](const result& r) { return r.measured() && r.goal > 0; });
@@ -197,7 +196,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     return run(o);
-  } catch (const usage_error& error) {
+  } catch (const lab::usage_error& error) {
     std::fprintf(stderr, "cuda_bench: %s (see --help)\n", error.what());
     return 2;
   } catch (const std::exception& error) {

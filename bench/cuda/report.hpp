@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdarg>
-#include <cstdio>
-#include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "card.hpp"
+#include "lab/text.hpp"
 #include "race.hpp"
 
 namespace cuda_bench {
@@ -32,14 +29,7 @@ struct session {
 
 namespace detail {
 
-__attribute__((format(printf, 1, 2))) inline std::string text(const char* format, ...) {
-  char line[256];
-  va_list values;
-  va_start(values, format);
-  std::vsnprintf(line, sizeof line, format, values);
-  va_end(values);
-  return line;
-}
+using lab::text;
 
 // In JSON's quotes.
 inline std::string quoted(const std::string& words) {
@@ -124,7 +114,7 @@ inline std::string markdown(const session& s, const std::vector<result>& all) {
 }
 
 inline std::string json(const session& s, const std::vector<result>& all) {
-  using detail::quoted, detail::text;
+  using detail::quoted, lab::text;
   const card& c = s.device;
   std::string out = "{\n \"context\": {\"card\": " + quoted(c.name) + ", \"driver\": " + quoted(c.driver) +
                     ", \"runtime\": " + quoted(c.runtime) + ", \"toolkit\": " + quoted(c.toolkit) +
@@ -147,17 +137,6 @@ inline std::string json(const session& s, const std::vector<result>& all) {
     separator = ",\n";
   }
   return out + "\n ]\n}\n";
-}
-
-// The whole file or none.
-inline void write_whole(const std::string& file, const std::string& content) {
-  const std::string unfinished = file + ".unfinished";
-  std::FILE* const stream = std::fopen(unfinished.c_str(), "w");
-  if (stream == nullptr) throw std::runtime_error(file + ": could not be written");
-  const bool written = std::fputs(content.c_str(), stream) >= 0;
-  std::error_code error;
-  if (std::fclose(stream) == 0 && written) std::filesystem::rename(unfinished, file, error);
-  if (!written || error) throw std::runtime_error(file + ": could not be written");
 }
 
 }  // namespace cuda_bench
