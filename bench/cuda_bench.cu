@@ -1,4 +1,4 @@
-// Measures the kernels on a GPU against a copy of the same bytes, and FP8 products against those in bfloat16.
+// Measures the kernels on a GPU against a copy or reading of the same bytes, and FP8 products against those in bfloat16.
 // SPDX-License-Identifier: MIT
 //
 // Not a Google Benchmark program: the time is the device's, between events, and a kernel and its mark take turns in one
@@ -19,8 +19,8 @@ namespace {
 using namespace cuda_bench;
 
 constexpr const char* help =
-    R"(Measures Octet's kernels on a GPU against a device-to-device copy of the same bytes, and FP8 products of cuBLASLt
-against those in bfloat16. Prints Markdown tables.
+    R"(Measures Octet's kernels on a GPU against a device-to-device copy of the same bytes, decode attention against reading
+its cache, and FP8 products of cuBLASLt against those in bfloat16. Prints Markdown tables.
 
 cuda_bench [OPTIONS]
   --filter REGEX   the rows whose names match
@@ -82,6 +82,7 @@ std::vector<row> rows_like(const std::string& filter) {
   add_conversions(all);
   add_quantizers(all);
   add_layouts(all);
+  add_attention(all);
   add_products(all);
   try {
     const std::regex pattern(filter, std::regex::extended);
@@ -95,10 +96,11 @@ std::vector<row> rows_like(const std::string& filter) {
 }
 
 result measure(const row& r, arena& memory, const race_length& length, cudaStream_t stream) {
-  result found{r.name, "", r.goal, 0, 0, {}, "", ""};
+  result found{r.name, "", "the copy", r.goal, 0, 0, {}, "", ""};
   try {
     const contest c = r.prepare(memory);
     found.shape = c.shape;
+    found.mark_name = c.mark_name;
     found.bytes = c.bytes;
     found.operations = c.operations;
     found.found = race(c, length, stream);
@@ -114,7 +116,8 @@ std::string progress(const result& r, bool timed) {
   if (!r.measured()) return detail::why_not(r);
   if (!timed) return "ran";
   return r.operations == 0
-             ? lab::text("%8.0f GB/s %6.1f %% of the copy", r.bytes / r.found.ms / 1e6, 100 * r.found.of_mark)
+             ? lab::text("%8.0f GB/s %6.1f %% of %s", r.bytes / r.found.ms / 1e6, 100 * r.found.of_mark,
+                         r.mark_name.c_str())
              : lab::text("%8.0f TFLOP/s, %.2f times bfloat16's", r.operations / r.found.ms / 1e9, r.found.of_mark);
 }
 

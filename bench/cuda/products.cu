@@ -154,8 +154,12 @@ contest against_bfloat16(arena& a, const shape& s, scales how, bool fast) {
   const descale* const x_descales = a.shared_drawn<descale>(per_row != 0 ? s.m : 1);
   launch mark = turns_of<bfloat16>(a, s, CUDA_R_16BF, scales::none, false, nullptr, nullptr, workspace);
   launch work = turns_of<e4m3>(a, s, CUDA_R_8F_E4M3, how, fast, w_descales, x_descales, workspace);
-  return {std::to_string(s.m * s.n), static_cast<double>(inputs + output),
-          2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k), work, mark};
+  return {std::to_string(s.m * s.n),
+          static_cast<double>(inputs + output),
+          2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k),
+          work,
+          mark,
+          "bfloat16"};
 }
 
 // The layers of an 8B model: attention's projections, and the two of its feed-forward block.

@@ -12,7 +12,7 @@
 namespace cuda_bench {
 
 struct result {
-  std::string name, shape;
+  std::string name, shape, mark_name;
   double goal, bytes, operations;
   outcome found;
   std::string failed, unsupported;  // why, where it did or is
@@ -55,10 +55,11 @@ inline std::string why_not(const result& r) {
   return r.failed.empty() ? "not supported here: " + r.unsupported : "failed: " + r.failed;
 }
 
-inline std::string kernels(const std::vector<result>& all) {
+// Those that are measured against that.
+inline std::string kernels(const std::vector<result>& all, const std::string& mark) {
   std::string rows;
   for (const result& r : all) {
-    if (r.operations != 0) continue;
+    if (r.operations != 0 || r.mark_name != mark) continue;
     rows += "| `" + r.name + "` | " + r.shape + " | ";
     rows += r.measured()
                 ? text("%.3f | %.0f | %.1f %% | ", r.found.ms, r.bytes / r.found.ms / 1e6, 100 * r.found.of_mark) +
@@ -66,7 +67,7 @@ inline std::string kernels(const std::vector<result>& all) {
                 : "| | | " + why_not(r) + " |\n";
   }
   if (rows.empty()) return "";
-  return "| kernel | elements | ms | GB/s | of the copy | goal |\n|---|--:|--:|--:|--:|---|\n" + rows + "\n";
+  return "| kernel | elements | ms | GB/s | of " + mark + " | goal |\n|---|--:|--:|--:|--:|---|\n" + rows + "\n";
 }
 
 inline std::string products(const std::vector<result>& all) {
@@ -108,7 +109,9 @@ inline std::string caption(const session& s) {
 }  // namespace detail
 
 inline std::string markdown(const session& s, const std::vector<result>& all) {
-  const std::string tables = s.timed ? detail::kernels(all) + detail::products(all) : detail::emulated_rows(all);
+  const std::string tables =
+      s.timed ? detail::kernels(all, "the copy") + detail::kernels(all, "reading") + detail::products(all)
+              : detail::emulated_rows(all);
   std::string page = detail::caption(s) + "\n" + tables;
   return page.substr(0, page.find_last_not_of('\n') + 1) + "\n";
 }
@@ -124,6 +127,7 @@ inline std::string json(const session& s, const std::vector<result>& all) {
   const char* separator = "\n";
   for (const result& r : all) {
     out += separator + ("  {\"name\": " + quoted(r.name)) + ", \"shape\": " + quoted(r.shape);
+    if (r.measured()) out += ", \"mark\": " + quoted(r.mark_name);
     if (!r.failed.empty())
       out += ", \"failed\": " + quoted(r.failed);
     else if (!r.unsupported.empty())

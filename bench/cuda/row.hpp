@@ -22,6 +22,7 @@ struct contest {
   double bytes;       // that it must read and write
   double operations;  // multiplications and additions of a product; 0: none
   launch work, mark;  // what is measured, and what it is measured against
+  std::string mark_name = "the copy";
 };
 
 // goal: the speed as a share of the mark's that is wanted; 0: none.
@@ -40,6 +41,7 @@ struct unsupported : std::runtime_error {
 void add_conversions(std::vector<row>& rows);
 void add_quantizers(std::vector<row>& rows);
 void add_layouts(std::vector<row>& rows);
+void add_attention(std::vector<row>& rows);
 void add_products(std::vector<row>& rows);  // none where the program was built without cuBLASLt
 
 }  // namespace cuda_bench
