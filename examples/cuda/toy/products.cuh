@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, in bfloat16 and in FP8: chosen once, run often.
+// Matrix products by cuBLASLt, in bfloat16 and in FP8: chosen once, run often; the benchmark measures them.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -7,13 +7,20 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device.cuh"
 #include "octet/scale.hpp"
 
 namespace toy {
 
+// What cuBLASLt does not do on this GPU.
+struct no_such_product : lab::failure {
+  explicit no_such_product(const std::string& name) : failure(name + ": cuBLASLt has no such product here") {}
+};
+
 inline void check(cublasStatus_t status, const std::string& what) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) throw no_such_product(what);
   if (status != CUBLAS_STATUS_SUCCESS) throw lab::failure(what + ": " + cublasLtGetStatusString(status));
 }
 
@@ -66,7 +73,8 @@ class product {
   float factor_;
   std::unique_ptr<cublasLtMatmulDescOpaque_t, destroyer<&cublasLtMatmulDescDestroy>> description_;
   layout w_, x_, result_;
-  cublasLtMatmulAlgo_t algorithm_;
+  std::vector<cublasLtMatmulHeuristicResult_t> proposed_;
+  std::size_t taken_ = 0;
 
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
@@ -88,7 +96,9 @@ class product {
  public:
   // FP8 products exist in this one form on Hopper: the left factor transposed, the right one not; with the weights to the
   // left that is row-major x times row-major weights [outputs, inputs], and nothing is moved.
-  product(const cublas& library, const product_request& r) : name_(r.name), factor_(r.factor) {
+  // Of the algorithms that cuBLASLt proposes, the likely fastest first, up to `most` are kept, and the first is taken.
+  product(const cublas& library, const product_request& r, std::size_t most = 1)
+      : name_(r.name), factor_(r.factor), proposed_(most) {
     cublasLtMatmulDesc_t made = nullptr;
     check(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), name_);
     description_.reset(made);
@@ -106,19 +116,23 @@ class product {
                      r.transposed ? r.inner : r.cols, r.batch, r.w_stride);
     x_ = make_layout(r.type, r.rows, r.inner, r.x_row, r.batch, r.x_stride);
     result_ = make_layout(r.result, r.rows, r.cols, r.result_row, r.batch, r.result_stride);
-    choose(library);
+    ask(library);
   }
 
+  std::size_t proposals() const { return proposed_.size(); }
+  void take(std::size_t i) { taken_ = i; }
+
   // x, w and result are multiples of 16 bytes.
-  void run(const cublas& library, const stream& on, const void* x, const void* w, void* result) const {
+  void run(const cublas& library, cudaStream_t on, const void* x, const void* w, void* result) const {
     const float zero = 0;
     check(cublasLtMatmul(library, description_.get(), &factor_, w, w_.get(), x, x_.get(), &zero, result, result_.get(),
-                         result, result_.get(), &algorithm_, library.workspace.data(), library.workspace.size(), on),
+                         result, result_.get(), &proposed_[taken_].algo, library.workspace.data(),
+                         library.workspace.size(), on),
           name_);
   }
 
  private:
-  void choose(const cublas& library) {
+  void ask(const cublas& library) {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made), name_);
     const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, destroyer<&cublasLtMatmulPreferenceDestroy>> wish(made);
@@ -130,13 +144,12 @@ class product {
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(alignment, std::uint32_t{16});
-    cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
     check(cublasLtMatmulAlgoGetHeuristic(library, description_.get(), w_.get(), x_.get(), result_.get(), result_.get(),
-                                         made, 1, &found, &count),
-          name_ + ": choosing a product");
-    if (count == 0) throw lab::failure(name_ + ": cuBLASLt has no such product here");
-    algorithm_ = found.algo;
+                                         made, static_cast<int>(proposed_.size()), proposed_.data(), &count),
+          name_);
+    if (count == 0) throw no_such_product(name_);
+    proposed_.resize(static_cast<std::size_t>(count));
   }
 };
 
