@@ -13,8 +13,13 @@ template <class T>
 std::vector<T> any_values(std::size_t n, std::uint64_t seed) {
   oracle::random random(seed);
   std::vector<T> x;
-  for (std::size_t i = 0; i < n; ++i)
-    x.push_back(T(std::ldexp(static_cast<float>(random() >> 40) - 0x1p23f, -30 + static_cast<int>(random() % 16))));
+  const float specials[] = {-0.0f, std::numeric_limits<float>::infinity(), -0x1p-140f,
+                            std::numeric_limits<float>::quiet_NaN()};
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t any = random();
+    const float ordinary = std::ldexp(static_cast<float>(random() >> 40) - 0x1p23f, -30 + static_cast<int>(any % 16));
+    x.push_back(T(any % 64 < 60 ? ordinary : specials[any % 4]));
+  }
   return x;
 }
 
@@ -105,7 +110,8 @@ struct trial {
         amax(octet::descale_count(granularity, r, c), 0.0f) {
     tile_cols = t.cols.count(cols);
     each([this](std::size_t i, std::size_t tile) {
-      amax[tile] = std::max(amax[tile], std::fabs(static_cast<float>(x[i])));
+      const float magnitude = std::fabs(static_cast<float>(x[i]));
+      if (std::isfinite(magnitude)) amax[tile] = std::max(amax[tile], magnitude);
     });
     for (const float a : amax) expected_descales.push_back(octet::scale_of<F>(a, rule).stored);
     found_descales.assign(amax.size(), descale(3));

@@ -17,6 +17,8 @@ inline constexpr int exponent_bits_of<T, std::void_t<decltype(float_traits<T>::e
     float_traits<T>::exponent_bits;
 template <class T>
 inline constexpr bool is_half = exponent_bits_of<T> == 5;
+template <class T>
+inline constexpr bool is_bfloat16 = sizeof(T) == 2 && exponent_bits_of<T> == 8;
 
 // -- In hardware -----------------------------------------------------------------------------------------------------
 
@@ -206,7 +208,7 @@ __device__ __forceinline__ std::uint16_t encode_by_instruction(T first, T second
   constexpr int E = F::exponent_bits, M = F::mantissa_bits;
   if constexpr (F::special_codes == encoding::exponent) {
     const bool up = r == rounding::upward;
-    if constexpr (sizeof(T) == 2 && !is_half<T>) {
+    if constexpr (is_bfloat16<T>) {
       const std::uint32_t magnitudes = word_of(first, second) & 0x7FFF7FFF;
       return up ? ptx::exponents_of_bfloat16s_up(magnitudes) : ptx::exponents_of_bfloat16s_toward_zero(magnitudes);
     } else {

@@ -11,10 +11,11 @@ using octet::e4m3;
 using octet::matrix_view;
 
 struct layout {
-  std::size_t tokens, heads, head_dim, page_size, padding;  // padding: codes between slots
+  std::size_t tokens, heads, head_dim, page_size, padding, page_padding;  // codes between slots, and between pages
 };
-constexpr layout layouts[] = {{1, 1, 1, 1, 0},    {5, 8, 128, 16, 0}, {33, 2, 64, 16, 0}, {7, 3, 80, 4, 16},
-                              {19, 2, 96, 8, 32}, {6, 4, 20, 3, 0},   {4, 2, 128, 16, 1}, {3, 1, 576, 64, 0}};
+constexpr layout layouts[] = {{1, 1, 1, 1, 0, 0},    {5, 8, 128, 16, 0, 0}, {33, 2, 64, 16, 0, 16},
+                              {7, 3, 80, 4, 16, 0},  {19, 2, 96, 8, 32, 0}, {6, 4, 20, 3, 0, 0},
+                              {4, 2, 128, 16, 1, 0}, {3, 1, 576, 64, 0, 0}, {9, 2, 128, 4, 0, 8}};
 
 // Tokens in slots that are all over the pages, the third of them left out.
 template <class T>
@@ -35,7 +36,8 @@ struct trial {
         x(tensors::values<T>(s)),
         places(its_places()),
         slots(places),
-        codes(pages * l.page_size * (width + l.padding), e4m3::from_bits(0x2A)) {}
+        codes(pages * page_stride(), e4m3::from_bits(0x2A)) {}
+  std::size_t page_stride() const { return l.page_size * (width + l.padding) + l.page_padding; }
   std::vector<std::int64_t> its_places() const {
     std::vector<std::int64_t> p;
     for (std::size_t i = 0; i < l.tokens; ++i)
@@ -45,7 +47,7 @@ struct trial {
   gpu::paged_cache<e4m3> cache() {
     gpu::paged_cache<e4m3> c(codes.device.data(), pages, l.page_size, l.heads, l.head_dim);
     c.slot_stride = width + l.padding;
-    c.page_stride = l.page_size * c.slot_stride;
+    c.page_stride = page_stride();
     return c;
   }
   matrix_view<const T> in() { return {x.device.data(), l.tokens, width}; }
@@ -57,8 +59,10 @@ struct trial {
         if (places[i] >= 0) {
           const auto slot = static_cast<std::size_t>(places[i]);
           visit(matrix_view<const T>(x.host.data() + i * width + h * l.head_dim, 1, l.head_dim),
-                matrix_view<e4m3>(codes.host.data() + slot * (width + l.padding) + h * l.head_dim, 1, l.head_dim), slot,
-                h);
+                matrix_view<e4m3>(codes.host.data() + slot / l.page_size * page_stride() +
+                                      slot % l.page_size * (width + l.padding) + h * l.head_dim,
+                                  1, l.head_dim),
+                slot, h);
         }
   }
 };
@@ -110,7 +114,7 @@ TEST_CASE("Tokens are quantized into their slots, a descale for each head, and n
 }
 
 TEST_CASE("A cache that does not fit is refused") {
-  trial<float> m({4, 2, 16, 4, 0});
+  trial<float> m({4, 2, 16, 4, 0, 0});
   device::buffer<descale> d(64);
   const octet::scale_rule rule;
   const auto append = [&](gpu::paged_cache<e4m3> cache) {
@@ -119,6 +123,9 @@ TEST_CASE("A cache that does not fit is refused") {
   CHECK(append(m.cache()) == cudaSuccess);
   gpu::paged_cache<e4m3> cache = m.cache();
   cache.heads = 3;
+  CHECK(append(cache) == cudaErrorInvalidValue);
+  cache = m.cache();
+  cache.heads = (std::size_t{1} << 60) + 2;  // times 16 it is 32 again
   CHECK(append(cache) == cudaErrorInvalidValue);
   cache = m.cache();
   cache.slot_stride = 31;

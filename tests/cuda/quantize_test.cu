@@ -89,8 +89,8 @@ void every_shape() {
   }
 }
 
-// MX: the descales as E8M0 bytes, row by row and in blocks of 128 x 4.
-template <class T>
+// MX: the descales row by row and in blocks of 128 x 4, as E8M0 bytes or as floats.
+template <class Descale, class T>
 std::size_t microscaled(const shape& s, bool swizzled) {
   tensors::pair<octet::e4m3, T> m(s);
   const octet::per_block<1, 32> granularity;
@@ -98,14 +98,17 @@ std::size_t microscaled(const shape& s, bool swizzled) {
   const std::size_t cols = (s.cols + 31) / 32, count = s.rows * cols, all_cols = (cols + 3) / 4 * 4;
   std::vector<descale> descales(count);
   tensors::quantize(m.in_host(), granularity, rule, m.out_host(), descales.data());
-  tensors::both<octet::e8m0> codes(swizzled ? (s.rows + 127) / 128 * 128 * all_cols : count, octet::e8m0::from_bits(9));
-  if (swizzled) codes.host.assign(codes.host.size(), octet::e8m0::from_bits(0));
+  const auto stored = [](float d) { return octet::cuda::detail::stored_as<Descale>(descale(d)); };
+  tensors::both<Descale> codes(swizzled ? (s.rows + 127) / 128 * 128 * all_cols : count, stored(8));
+  Descale nothing;
+  std::memset(static_cast<void*>(&nothing), 0, sizeof nothing);
+  if (swizzled) codes.host.assign(codes.host.size(), nothing);
   for (std::size_t r = 0; r < s.rows; ++r)
     for (std::size_t c = 0; c < cols; ++c) {
       const std::size_t block = r / 128 * (all_cols / 4) + c / 4, inside = r % 32 * 16 + r % 128 / 32 * 4 + c % 4;
-      codes.host[swizzled ? 512 * block + inside : r * cols + c] = octet::e8m0(descales[r * cols + c].value());
+      codes.host[swizzled ? 512 * block + inside : r * cols + c] = stored(descales[r * cols + c].value());
     }
-  octet::e8m0* const to = codes.device.data();
+  Descale* const to = codes.device.data();
   const cudaError_t error = swizzled
                                 ? gpu::quantize_into(m.in(), granularity, rule, m.out(), gpu::swizzled_128x4(to, cols))
                                 : gpu::quantize_into(m.in(), granularity, rule, m.out(), to);
@@ -121,9 +124,50 @@ TEST_CASE("The device quantizes halves to E5M2 as the host does") { every_shape<
 TEST_CASE("MX descales are E8M0 codes, row by row or swizzled, with zeros in what is left of a block") {
   for (const shape& s : tensors::shapes)
     for (const bool swizzled : {false, true}) {
-      CHECK(microscaled<float>(s, swizzled) == 0);
-      CHECK(microscaled<octet::bfloat16>(s, swizzled) == 0);
+      CHECK(microscaled<octet::e8m0, float>(s, swizzled) == 0);
+      CHECK(microscaled<octet::e8m0, octet::bfloat16>(s, swizzled) == 0);
+      CHECK(microscaled<descale, float>(s, swizzled) == 0);
     }
+}
+
+namespace {
+
+// All codes, there and back by the fast road, against plain arithmetic.
+template <class F, class T>
+std::size_t wrong_values(float d) {
+  std::vector<F> codes;
+  for (unsigned i = 0; i < 256; ++i)
+    codes.push_back(F::from_bits(static_cast<std::uint8_t>(i & (F::width < 8 ? (1u << F::width) - 1 : 255u))));
+  const device::buffer<F> from(codes);
+  const tensors::both<descale> descales(1, descale(d));
+  tensors::both<T> to(256, T(0.0f));
+  tensors::dequantize(matrix_view(codes.data(), 1, 256), octet::per_tensor{}, descales.host.data(),
+                      matrix_view(to.host.data(), 1, 256));
+  if (gpu::dequantize_into(matrix_view(from.data(), 1, 256), octet::per_tensor{}, descales.device.data(),
+                           matrix_view(to.device.data(), 1, 256)) != cudaSuccess)
+    return 1;
+  return to.differences();
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("Every code is dequantized as it should be, to every kind of float", F, octet::e4m3, octet::e5m2,
+                   octet::p3109_p3, octet::p3109_p4, octet::e4m3fnuz, octet::e2m1) {
+  for (const float d : {1.0f, 0.3f, 0x1p-50f, 0x1.8p-51f, 0x1p-120f, 0x1.5p120f}) {
+    CAPTURE(d);
+    CHECK(wrong_values<F, float>(d) == 0);
+    CHECK(wrong_values<F, octet::float16>(d) == 0);
+    CHECK(wrong_values<F, octet::bfloat16>(d) == 0);
+    CHECK(wrong_values<F, octet::float16_of<6, 9>>(d) == 0);
+  }
+}
+
+TEST_CASE("A 16-bit float of another layout is quantized too") {
+  using dlfloat = octet::float16_of<6, 9>;
+  for (const shape& s : {shape{5, 300, 304, 320, 0}, shape{3, 255, 256, 256, 1}}) {
+    CHECK(found<octet::e4m3, dlfloat>(s, octet::per_token{}, scale_rule()) == 0);
+    CHECK(found<octet::e5m2, dlfloat>(s, octet::per_tensor{}, scale_rule()) == 0);
+  }
 }
 
 TEST_CASE("Descales of 1 x 128 lie column by column where a product wants them so") {
@@ -200,6 +244,11 @@ TEST_CASE("What cannot be quantized is refused, and nothing is written") {
   CHECK(refused(gpu::quantize_into(in, tokens, rule, out, inside)));
   CHECK(refused(gpu::quantize_into(in, tokens, rule, out, reinterpret_cast<descale*>(out.data))));
   CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, rule, out, to, reinterpret_cast<float*>(to))));
+  CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, rule, out, to, m.values.device.data() + 3)));
+  CHECK(refused(gpu::quantize_into(in, octet::per_tensor{}, rule, out, to, reinterpret_cast<float*>(out.data))));
+  // The last of these descales lies where the codes begin.
+  auto* const before = reinterpret_cast<descale*>(out.data) - 60;
+  CHECK(refused(gpu::quantize_into(in, tokens, rule, out, gpu::descale_view<descale>(before, 20, 1))));
   auto* const odd = reinterpret_cast<descale*>(reinterpret_cast<char*>(to) + 2);
   CHECK(gpu::quantize_into(in, tokens, rule, out, odd) == cudaErrorMisalignedAddress);
   // Strides of descales, and rules, that don't fit.

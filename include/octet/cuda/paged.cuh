@@ -59,6 +59,8 @@ struct slot_rows {
 template <class T, class F, class Descale>
 OCTET_LOCAL cudaError_t check(const matrix_view<T>& x, const std::int64_t* slots, const paged_cache<F>& cache,
                               Descale* descales, std::size_t count) {
+  constexpr std::size_t most = static_cast<std::size_t>(-1) / 64;
+  if (cache.head_dim == 0 || cache.heads > most / cache.head_dim) return cudaErrorInvalidValue;
   const std::size_t width = cache.heads * cache.head_dim;
   const matrix_view<F> page(cache.codes, cache.page_size, width, cache.slot_stride);
   const matrix_view<F> all(cache.codes, cache.pages, checked_extent(page), cache.page_stride);
@@ -120,8 +122,7 @@ OCTET_LOCAL cudaError_t append_into(matrix_view<T> x, const std::int64_t* slots,
   detail::require_types<F, Value, descale>();
   if (x.empty()) return cudaSuccess;
   if (const cudaError_t error = detail::check<descale>(rule); error != cudaSuccess) return error;
-  if (cache.head_dim == 0) return cudaErrorInvalidValue;
-  const tiling t{{1, 0}, {cache.head_dim, 0}};
+  const tiling t{{1, 0}, {cache.head_dim != 0 ? cache.head_dim : 1, 0}};
   const std::size_t count = cache.slots() * cache.heads;
   if (const cudaError_t error = detail::check(x, slots, cache, descales, count); error != cudaSuccess) return error;
   const matrix_view<const Value> from(x);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <math.h>
+
 #include "../scale.hpp"
 #include "convert.cuh"
 
@@ -87,6 +89,10 @@ OCTET_INLINE float wide(T x) {
 struct larger {
   OCTET_INLINE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
 };
+// The 16-bit floats that instructions take two at a time.
+template <class T>
+inline constexpr bool come_in_pairs = octet::detail::is_half<T> || octet::detail::is_bfloat16<T>;
+
 OCTET_INLINE std::uint32_t magnitude_bits(float x) {
   return float_traits<float>::to_bits(x) & (float_traits<float>::sign_mask - 1);
 }
@@ -104,8 +110,10 @@ OCTET_INLINE float quotient_by_reciprocal(float x, float d, float r) {
   const float q = ptx::multiply(x, r);
   return ptx::subtract_product(q, ptx::multiply_subtract(q, d, x), r);
 #else
-  const float q = x * r;
-  return __builtin_fmaf(-__builtin_fmaf(q, d, -x), r, q);
+  using S = float_traits<float>;
+  const float q = x * r, error = ::fmaf(q, d, -x);
+  // (As bits: g++ takes -(q * d - x) for x - q * d, whose zero has another sign.)
+  return ::fmaf(S::from_bits(S::to_bits(error) ^ S::sign_mask), r, q);
 #endif
 }
 template <class F>
@@ -165,7 +173,7 @@ OCTET_INLINE pack<T, N> dequantize(const pack<F, N>& codes, float d) {
   const pack<float, N> values = cuda::decode<float>(codes);
   pack<T, N> x;
 #if OCTET_HAS_PAIR_INSTRUCTIONS
-  if constexpr (sizeof(T) == 2 && N % 2 == 0 && has_ordinary_ties<F> && F::special_codes != encoding::ieee) {
+  if constexpr (come_in_pairs<T> && N % 2 == 0 && has_ordinary_ties<F> && !F::has_infinity) {
     if (bit_cast<std::uint32_t>(d) - 0x26800000u < float_traits<float>::infinity - 0x26800000u) {  // from 2^-50 on
       for (int i = 0; i < N; i += 2) {
         const float low = product_to_odd(values.value[i], d), high = product_to_odd(values.value[i + 1], d);
@@ -185,7 +193,7 @@ OCTET_INLINE pack<T, N> dequantize(const pack<F, N>& codes, float d) {
 template <class T, int N>
 OCTET_INLINE std::uint32_t largest_bits(const pack<T, N>& x) {
 #if OCTET_HAS_PAIR_INSTRUCTIONS
-  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+  if constexpr (come_in_pairs<T> && N % 2 == 0) {
     std::uint32_t largest = 0;
     for (int i = 0; i < N; i += 2) {
       std::uint32_t pair;

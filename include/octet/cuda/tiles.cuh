@@ -270,7 +270,7 @@ OCTET_INLINE void quantize_columns(matrix_view<const T> in, const Scales& scales
                                    const column_patch<N>& patch) {
   if (patch.row >= in.rows) return;
   const std::size_t there = in.cols - patch.col;
-  group_scale s[N];
+  group_scale s[N] = {};
   OCTET_UNROLL
   for (int k = 0; k < N; ++k)
     if (static_cast<std::size_t>(k) < there) {
