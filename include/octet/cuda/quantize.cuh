@@ -226,7 +226,7 @@ OCTET_LOCAL cudaError_t launch_scaled(matrix_view<const T> in, const tiling& t, 
   return launch(quantize_slices_kernel<1, F, T, Scales, matrix_rows<F>>, in.rows * in.cols, stream, in, t, scales, to);
 }
 
-// The amaxes of a tensor, of its rows or of its columns.
+// The amaxes of a tensor or of its columns. (Rows have theirs found by teams.)
 template <class T>
 OCTET_LOCAL cudaError_t launch_amaxes(matrix_view<const T> in, const tiling& t, float* amax, bool of_finite,
                                       cudaStream_t stream) {

@@ -140,7 +140,7 @@ OCTET_INLINE std::uint32_t reciprocal_limit(const group_scale& s) {
   return has_ordinary_ties<F> && s.divides && d - least <= most - least ? d + 19 * binade : 0;
 }
 
-// The codes of N values that share a scale. largest: bits of a magnitude that none of them exceeds, as amax_bits of all.
+// The codes of N values that share a scale. largest: bits of a magnitude that none of them exceeds, as largest_bits gives it.
 template <class F, class T, int N>
 OCTET_INLINE pack<F, N> quantize(const pack<T, N>& x, const group_scale& s, std::uint32_t largest) {
   pack<float, N> y;
