@@ -213,29 +213,33 @@ bool by_columns(std::size_t rows, std::size_t cols) {
   return m.same();
 }
 
-// The transpose, patch by patch: all threads read, then each takes a slice.
-template <class F, class T, class Granularity>
+// The transpose, or the matrix as it is, patch by patch: all threads read, then each takes a slice.
+template <bool Transposed, class F, class T, class Granularity>
 bool by_patches(std::size_t rows, std::size_t cols, const Granularity& granularity) {
-  trial<F, T> m(cols, rows, granularity, scale_rule());  // of the transpose
-  std::vector<T> turned(rows * cols, T(0.0f));
+  trial<F, T> m(Transposed ? cols : rows, Transposed ? rows : cols, granularity, scale_rule());
+  std::vector<T> x(rows * cols, T(0.0f));
   for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < cols; ++c) turned[r * cols + c] = m.x[c * m.stride + r];
+    for (std::size_t c = 0; c < cols; ++c) x[r * cols + c] = Transposed ? m.x[c * m.stride + r] : m.x[r * m.stride + c];
   m.found_descales = m.expected_descales;
-  const matrix_view<const T> in(turned.data(), rows, cols);
+  const matrix_view<const T> in(x.data(), rows, cols);
   const kernels::given_scales<descale> scales{
       octet::cuda::row_major<const descale>(m.expected_descales.data(), m.tile_cols), octet::scaling::divide};
   using patch = kernels::transposed_patch;
   std::vector<float> shared(patch::words);
-  const bool one_scale = kernels::cuts_between_slices<patch::values>(m.t.cols, rows);
-  for (std::size_t number = 0; number < patch::count(rows, cols); ++number) {
-    const patch p = patch::of(cols, number);
+  const bool one_scale = kernels::cuts_between_slices<patch::values>(m.t.cols, m.cols);
+  constexpr std::size_t strip = 3;
+  for (std::size_t number = 0; number < strip * patch::count(rows, cols, strip); ++number) {
+    patch p = patch::of(cols, number / strip, strip);
+    for (std::size_t i = 0; i < number % strip; ++i) p = p.next();
     for (std::size_t thread = 0; thread < patch::threads; ++thread) p.read(in, thread, shared.data());
     for (std::size_t thread = 0; thread < patch::threads; ++thread) {
-      const std::size_t row = p.row(thread), col = p.col(thread);
-      if (row >= cols || col >= rows) continue;
-      const auto codes =
-          kernels::quantize_in_row<F>(patch::slice(shared.data(), thread), m.t, scales, row, col, rows, one_scale);
-      kernels::store(m.codes(m.found).row(row) + col, codes, rows - col);
+      const std::size_t row = Transposed ? p.row(thread) : p.straight_row(thread);
+      const std::size_t col = Transposed ? p.col(thread) : p.straight_col(thread);
+      if (row >= m.rows || col >= m.cols) continue;
+      const auto slice =
+          Transposed ? patch::slice(shared.data(), thread) : patch::straight_slice(shared.data(), thread);
+      const auto codes = kernels::quantize_in_row<F>(slice, m.t, scales, row, col, m.cols, one_scale);
+      kernels::store(m.codes(m.found).row(row) + col, codes, m.cols - col);
     }
   }
   return m.same();
@@ -253,8 +257,10 @@ std::size_t every_road(std::size_t rows, std::size_t cols) {
          by_slices<16, F, T>(rows, cols, per_block<128, 128>{100, 64}, rule) &&
          by_slices<1, F, T>(rows, cols, per_block<3, 20>{2, 7}, rule);
   same = same && by_columns<4, F, T>(rows, cols) && by_columns<1, F, T>(rows, cols);
-  same =
-      same && by_patches<F, T>(rows, cols, per_block<1, 128>{}) && by_patches<F, T>(rows, cols, per_block<3, 20>{2, 7});
+  same = same && by_patches<true, F, T>(rows, cols, per_block<1, 128>{}) &&
+         by_patches<true, F, T>(rows, cols, per_block<3, 20>{2, 7});
+  same = same && by_patches<false, F, T>(rows, cols, per_block<1, 32>{}) &&
+         by_patches<false, F, T>(rows, cols, per_block<3, 20>{2, 7});
   return same ? 0 : 1;
 }
 

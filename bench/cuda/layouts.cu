@@ -3,6 +3,7 @@
 #include "matrices.cuh"
 #include "octet/cuda/paged.cuh"
 #include "octet/cuda/transpose.cuh"
+#include "octet/recipes.hpp"
 
 namespace cuda_bench {
 namespace {
@@ -36,6 +37,40 @@ contest transposed_given(arena& a) {
     const descale* const known = m.descales[turn];
     return octet::cuda::quantize_transposed_into(m.values(turn), per_tensor{}, known, m.transposed(turn),
                                                  octet::scaling::divide, stream);
+  });
+}
+
+// Both copies from one reading.
+template <class T, class Descale, class Granularity>
+struct copies {
+  matrices<T, e4m3, Descale, Granularity> m;
+  turns<e4m3> transposed;
+  turns<Descale> descales;  // of the transpose
+
+  copies(arena& a, const Granularity& granularity) : m(a, wide, granularity, 1, 2) {
+    a.draw(m.x);
+    a.draw(m.descales);
+    transposed = a.room<e4m3>(m.rows * m.cols);
+    descales = a.drawn<Descale>(octet::descale_count(granularity, m.cols, m.rows));
+  }
+  octet::matrix_view<e4m3> turned(std::size_t turn) const { return {transposed[turn], m.cols, m.rows}; }
+};
+template <class T, class Descale, std::size_t C>
+contest both_found(arena& a, const scale_rule& rule) {
+  const per_block<1, C> granularity;
+  const copies<T, Descale, per_block<1, C>> to(a, granularity);
+  return to.m.against_copy(a, [=](std::size_t turn, cudaStream_t stream) {
+    return octet::cuda::quantize_with_transpose_into(to.m.values(turn), granularity, rule, to.m.coded(turn),
+                                                     to.m.descales[turn], to.turned(turn), to.descales[turn], stream);
+  });
+}
+template <class T>
+contest both_given(arena& a) {
+  const copies<T, descale, per_tensor> to(a, per_tensor{});
+  return to.m.against_copy(a, [=](std::size_t turn, cudaStream_t stream) {
+    const descale* const known = to.m.descales[turn];
+    return octet::cuda::quantize_with_transpose_into(to.m.values(turn), per_tensor{}, known, to.m.coded(turn), known,
+                                                     to.turned(turn), octet::scaling::divide, stream);
   });
 }
 
@@ -96,6 +131,11 @@ void add_layouts(std::vector<row>& rows) {
       {"cuda/quantize_transposed/bfloat16/e4m3/1x128", 0, transposed<bfloat16>},
       {"cuda/quantize_transposed/float/e4m3/1x128", 0, transposed<float>},
       {"cuda/quantize_transposed/bfloat16/e4m3/per_tensor/static", 0, transposed_given<bfloat16>},
+      {"cuda/quantize_with_transpose/bfloat16/e4m3/1x128", 0,
+       [](arena& a) { return both_found<bfloat16, descale, 128>(a, scale_rule()); }},
+      {"cuda/quantize_with_transpose/bfloat16/e4m3/1x32_mx", 0,
+       [](arena& a) { return both_found<bfloat16, octet::e8m0, 32>(a, octet::recipes::mx()); }},
+      {"cuda/quantize_with_transpose/bfloat16/e4m3/per_tensor/static", 0, both_given<bfloat16>},
       {"cuda/append/bfloat16/e4m3/per_head", 0, append_given<bfloat16>},
       {"cuda/append/bfloat16/e4m3/per_token_and_head", 0, append_found<bfloat16>},
   };

@@ -8,7 +8,8 @@
 
 namespace cuda_bench {
 
-// reads: how often the values must be read, where a descale is known only behind the last of them.
+// reads: how often the values must be read, where a descale is known only behind the last of them. copies: how often codes
+// and descales are written; the room of a second copy is its user's to take.
 template <class T, class F, class Descale, class Granularity>
 struct matrices {
   std::size_t rows, cols, count;
@@ -18,10 +19,12 @@ struct matrices {
   turns<Descale> descales;
 
   // Nothing is written yet. Rows are whole tiles of 128 of them where there are so many.
-  matrices(arena& a, std::size_t columns, const Granularity& granularity, std::size_t reads = 1) : cols(columns) {
+  matrices(arena& a, std::size_t columns, const Granularity& granularity, std::size_t reads = 1, std::size_t copies = 1)
+      : cols(columns) {
     constexpr std::size_t tile = 128;
     const auto bytes_of = [&](std::size_t r, std::size_t values_read) {
-      return r * cols * (values_read * sizeof(T) + 1) + octet::descale_count(granularity, r, cols) * sizeof(Descale);
+      return r * cols * values_read * sizeof(T) +
+             copies * (r * cols * sizeof(F) + octet::descale_count(granularity, r, cols) * sizeof(Descale));
     };
     const std::size_t fit = tile * a.moved() / bytes_of(tile, reads);
     rows = fit > tile ? fit / tile * tile : fit > 0 ? fit : 1;

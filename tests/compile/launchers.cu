@@ -9,7 +9,7 @@ cudaError_t start(const octet::bfloat16* x, octet::e4m3* q, octet::bfloat16* bac
                   float* amax, const std::int64_t* slots, std::size_t n) {
   namespace gpu = octet::cuda;
   const matrix_view in(x, n, n);
-  const matrix_view out(q, n, n);
+  const matrix_view out(q, n, n), transposed(q + n * n, n, n);
   const octet::scale_rule rule, power_of_two(octet::descale_form::e8m0_up);
   const octet::descale* const given = d;
   const octet::per_tensor whole;
@@ -22,8 +22,11 @@ cudaError_t start(const octet::bfloat16* x, octet::e4m3* q, octet::bfloat16* bac
         gpu::quantize_into(in, whole, rule, out, d, amax), gpu::quantize_into(in, whole, given, out),
         gpu::dequantize_into(out, whole, given, matrix_view(back, n, n)),
         gpu::quantize_transposed_into(in, blocks, rule, out, gpu::column_major(d, n)),
-        gpu::quantize_transposed_into(in, whole, given, out), gpu::append_into(in, slots, cache, rule, d),
-        gpu::append_into(in, slots, cache, whole, given)})
+        gpu::quantize_transposed_into(in, whole, given, out),
+        gpu::quantize_with_transpose_into(in, blocks, power_of_two, out, e, transposed, e + n * n / 32),
+        gpu::quantize_with_transpose_into(in, octet::per_block<1, 128>{}, rule, out, d, transposed, d + n * n / 128),
+        gpu::quantize_with_transpose_into(in, whole, given, out, given, transposed),
+        gpu::append_into(in, slots, cache, rule, d), gpu::append_into(in, slots, cache, whole, given)})
     if (error != cudaSuccess) return error;
   return cudaSuccess;
 }

@@ -59,6 +59,61 @@ std::size_t given(const shape& s, const Granularity& granularity, octet::scaling
   return m.codes.differences();
 }
 
+// Both copies from one reading: E8M0 codes where the descales are powers of two, swizzled for those of MX.
+template <class F, class T, std::size_t C, class Descale>
+std::size_t found_in_both(const shape& s, const scale_rule& rule, bool swizzled) {
+  tensors::pair<F, T> straight(s);
+  transposed<F, T> turned(s);
+  const octet::per_block<1, C> granularity;
+  const auto expected = [&](const auto& in, const auto& codes) {
+    std::vector<descale> descales(octet::descale_count(granularity, in.rows, in.cols));
+    tensors::quantize(in, granularity, rule, codes, descales.data());
+    return descales;
+  };
+  const std::vector<descale> all[] = {expected(straight.in_host(), straight.out_host()),
+                                      expected(turned.in_host(), turned.out_host())};
+  const std::size_t rows[] = {s.rows, s.cols}, cols[] = {(s.cols + C - 1) / C, (s.rows + C - 1) / C};
+  const auto place = [&](int i, Descale* d) {
+    return swizzled ? gpu::swizzled_128x4(d, cols[i]) : gpu::row_major(d, cols[i]);
+  };
+  const auto stored = [](descale d) { return gpu::detail::stored_as<Descale>(d); };
+  const auto room = [&](int i) {
+    Descale nothing;
+    std::memset(static_cast<void*>(&nothing), swizzled ? 0 : 0x55, sizeof nothing);
+    std::vector<Descale> d(place(i, nullptr).extent(rows[i], cols[i]), nothing);
+    for (std::size_t r = 0; r < rows[i]; ++r)
+      for (std::size_t c = 0; c < cols[i]; ++c) d[place(i, nullptr).index(r, c)] = stored(all[i][r * cols[i] + c]);
+    return d;
+  };
+  tensors::both<Descale> descales(room(0)), turned_descales(room(1));
+  if (gpu::quantize_with_transpose_into(straight.in(), granularity, rule, straight.out(),
+                                        place(0, descales.device.data()), turned.out(),
+                                        place(1, turned_descales.device.data())) != cudaSuccess)
+    return 1;
+  return straight.codes.differences() + turned.codes.differences() + descales.differences() +
+         turned_descales.differences();
+}
+
+template <class F, class T, class Granularity>
+std::size_t given_in_both(const shape& s, const Granularity& granularity, octet::scaling how) {
+  tensors::pair<F, T> straight(s);
+  transposed<F, T> turned(s);
+  const auto known = [&](std::size_t rows, std::size_t cols) {
+    std::vector<descale> d;
+    for (std::size_t i = 0; i < octet::descale_count(granularity, rows, cols); ++i)
+      d.push_back(descale(0.01f * (1 + static_cast<float>(i % 7))));
+    return d;
+  };
+  const tensors::both<descale> descales(known(s.rows, s.cols)), turned_descales(known(s.cols, s.rows));
+  tensors::quantize(straight.in_host(), granularity, descales.host.data(), straight.out_host(), how);
+  tensors::quantize(turned.in_host(), granularity, turned_descales.host.data(), turned.out_host(), how);
+  const descale *const there = descales.device.data(), *const turned_there = turned_descales.device.data();
+  if (gpu::quantize_with_transpose_into(straight.in(), granularity, there, straight.out(), turned_there, turned.out(),
+                                        how) != cudaSuccess)
+    return 1;
+  return straight.codes.differences() + turned.codes.differences();
+}
+
 template <class F, class T>
 void every_shape() {
   for (const shape& s : tensors::shapes) {
@@ -86,6 +141,25 @@ TEST_CASE("The transpose of bfloat16s is quantized as if it had been in memory")
   every_shape<octet::e5m2, octet::bfloat16>();
 }
 
+TEST_CASE("A matrix and its transpose are quantized from one reading as each would be alone") {
+  const scale_rule floats, powers(octet::descale_form::e8m0_up);
+  using octet::bfloat16;
+  for (const shape& s : tensors::shapes) {
+    CAPTURE(s.rows);
+    CAPTURE(s.cols);
+    CHECK(found_in_both<octet::e4m3, bfloat16, 32, octet::e8m0>(s, powers, true) == 0);
+    CHECK(found_in_both<octet::e5m2, float, 32, descale>(s, powers, false) == 0);
+    CHECK(found_in_both<octet::e4m3, bfloat16, 128, descale>(s, floats, false) == 0);
+    CHECK(found_in_both<octet::e4m3, float, 64, descale>(s, floats, false) == 0);
+    CHECK(found_in_both<octet::e2m1, octet::float16, 16, descale>(s, floats, false) == 0);
+    for (const octet::scaling how : {octet::scaling::divide, octet::scaling::multiply}) {
+      CHECK(given_in_both<octet::e4m3, bfloat16>(s, octet::per_tensor{}, how) == 0);
+      CHECK(given_in_both<octet::e4m3, float>(s, octet::per_token{}, how) == 0);
+      CHECK(given_in_both<octet::e5m2, bfloat16>(s, octet::per_block<3, 20>{1, 5}, how) == 0);
+    }
+  }
+}
+
 TEST_CASE("The codes of 128 x 128 blocks and of their transpose are the same") {
   const shape s{260, 272, 272, 272, 0};
   tensors::pair<octet::e4m3, octet::bfloat16> m(s);
@@ -104,15 +178,41 @@ TEST_CASE("The codes of 128 x 128 blocks and of their transpose are the same") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("What cannot be transposed is refused") {
-  transposed<octet::e4m3, float> m({4, 16, 16, 16, 0});
-  device::buffer<descale> d(16);
+TEST_CASE("What cannot be transposed is refused, and nothing is written") {
+  const shape its{4, 16, 16, 16, 0};
+  transposed<octet::e4m3, float> m(its);
+  tensors::pair<octet::e4m3, float> straight(its);
+  tensors::both<descale> d(16, descale(3)), other(16, descale(3));
   const scale_rule rule;
-  CHECK(gpu::quantize_transposed_into(m.in(), octet::per_block<1, 128>{0, 5}, rule, m.out(), d.data()) ==
-        cudaErrorNotSupported);
-  CHECK(gpu::quantize_transposed_into(m.in(), octet::per_block<1, 128>{}, rule, matrix_view(m.out().data, 4, 16),
-                                      d.data()) == cudaErrorInvalidValue);
+  const octet::per_block<1, 128> blocks;
+  const auto refused = [](cudaError_t error) { return error == cudaErrorInvalidValue; };
+  const auto in = m.in();
+  const auto out = m.out(), rows = straight.out();
+  descale *const to = d.device.data(), *const next = other.device.data();
   const matrix_view<const float> nothing(nullptr, 4, 16);
-  CHECK(gpu::quantize_transposed_into(nothing, octet::per_block<1, 128>{}, rule, m.out(), d.data()) ==
-        cudaErrorInvalidValue);
+  CHECK(gpu::quantize_transposed_into(in, octet::per_block<1, 128>{0, 5}, rule, out, to) == cudaErrorNotSupported);
+  CHECK(refused(gpu::quantize_transposed_into(in, blocks, rule, matrix_view(out.data, 4, 16), to)));
+  CHECK(refused(gpu::quantize_transposed_into(nothing, blocks, rule, out, to)));
+
+  const octet::per_block<1, 128> begun{0, 5};
+  CHECK(gpu::quantize_with_transpose_into(in, begun, rule, rows, to, out, next) == cudaErrorNotSupported);
+  CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, out, to, rows, next)));
+  CHECK(refused(gpu::quantize_with_transpose_into(nothing, blocks, rule, rows, to, out, next)));
+  CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, out, to)));
+  CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, matrix_view(rows.data, 16, 4), next)));
+  CHECK(refused(
+      gpu::quantize_with_transpose_into(in, blocks, rule, rows, reinterpret_cast<descale*>(out.data), out, next)));
+  CHECK(refused(
+      gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, out, reinterpret_cast<descale*>(rows.data))));
+  CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, out,
+                                                  reinterpret_cast<descale*>(m.values.device.data()))));
+  const octet::per_tensor whole;
+  const descale* const known = to;
+  CHECK(refused(gpu::quantize_with_transpose_into(in, whole, known, rows, static_cast<const descale*>(nullptr), out)));
+  CHECK(refused(gpu::quantize_with_transpose_into(in, whole, known, rows, known, matrix_view(rows.data, 16, 4))));
+  const matrix_view<const float> none(nullptr, 0, 16);
+  CHECK(gpu::quantize_with_transpose_into(none, whole, known, matrix_view(rows.data, 0, 16), known,
+                                          matrix_view(out.data, 16, 0)) == cudaSuccess);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(m.codes.differences() + straight.codes.differences() + d.differences() + other.differences() == 0);
 }

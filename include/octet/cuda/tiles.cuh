@@ -297,14 +297,16 @@ struct transposed_patch {
   static constexpr int values = 16;
   std::size_t first_row, first_col;
 
-  // Patch `number` of a matrix; patches of neighbouring columns are neighbours.
-  OCTET_INLINE static transposed_patch of(std::size_t matrix_cols, std::size_t number) {
-    const std::size_t of_a_row = (matrix_cols + cols - 1) / cols;
-    return {number / of_a_row * rows, number % of_a_row * cols};
+  // Patch `number` of a matrix, or the first of strip `number` of `strip` patches that are neighbours in a row; strips of
+  // neighbouring columns are neighbours.
+  OCTET_INLINE static transposed_patch of(std::size_t matrix_cols, std::size_t number, std::size_t strip = 1) {
+    const std::size_t of_a_row = (matrix_cols + strip * cols - 1) / (strip * cols);
+    return {number / of_a_row * rows, number % of_a_row * (strip * cols)};
   }
-  OCTET_INLINE static std::size_t count(std::size_t matrix_rows, std::size_t matrix_cols) {
-    return (matrix_rows + rows - 1) / rows * ((matrix_cols + cols - 1) / cols);
+  OCTET_INLINE static std::size_t count(std::size_t matrix_rows, std::size_t matrix_cols, std::size_t strip = 1) {
+    return (matrix_rows + rows - 1) / rows * ((matrix_cols + strip * cols - 1) / (strip * cols));
   }
+  OCTET_INLINE transposed_patch next() const { return {first_row, first_col + cols}; }
 
   // Where element (row, col) lies in shared memory, in words. A warp writes 32 neighbours. It reads element i of slices
   // j = 0 .. 7 of 4 columns: the words 33 (16 j + i) + 20 j + col, modulo 32 4 j + col + i: 32 different banks.
@@ -320,7 +322,8 @@ struct transposed_patch {
       shared[place(row, col)] =
           first_row + row < in.rows && first_col + col < in.cols ? wide(in(first_row + row, first_col + col)) : 0.0f;
   }
-  // The slice of a thread: its values, and its row and first column in the transpose.
+  // The slice of a thread: its values, and its row and first column, in the transpose or in the matrix itself. (There a
+  // warp reads element i of slices j = 0 and 1 of 16 rows: banks row + 16 j + i, all different.)
   OCTET_INLINE static pack<float, values> slice(const float* shared, std::size_t thread) {
     pack<float, values> x;
     for (std::size_t i = 0; i < values; ++i) x.value[i] = shared[place(thread % 8 * values + i, thread / 8)];
@@ -328,6 +331,13 @@ struct transposed_patch {
   }
   OCTET_INLINE std::size_t row(std::size_t thread) const { return first_col + thread / 8; }
   OCTET_INLINE std::size_t col(std::size_t thread) const { return first_row + thread % 8 * values; }
+  OCTET_INLINE static pack<float, values> straight_slice(const float* shared, std::size_t thread) {
+    pack<float, values> x;
+    for (std::size_t i = 0; i < values; ++i) x.value[i] = shared[place(thread / 2, thread % 2 * values + i)];
+    return x;
+  }
+  OCTET_INLINE std::size_t straight_row(std::size_t thread) const { return first_row + thread / 2; }
+  OCTET_INLINE std::size_t straight_col(std::size_t thread) const { return first_col + thread % 2 * values; }
 };
 
 // The codes of a slice of the transpose, with the scale of its tile or, where tiles end within slices, of each value's.

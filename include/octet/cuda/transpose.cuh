@@ -10,28 +10,85 @@ namespace cuda {
 
 namespace detail {
 
-// Team threads, neighbours, have a tile of the transpose; 0: the scales are there already.
+// Patches side by side that are as wide as a tile of C columns.
+template <int C>
+inline constexpr int strip_of = C > static_cast<int>(transposed_patch::cols)
+                                    ? C / static_cast<int>(transposed_patch::cols)
+                                    : 1;
+
+// What is written: the codes of a matrix or of its transpose, with the scales of its tiles.
+template <class F, class Scales>
+struct quantized_copy {
+  tiling t;
+  Scales scales;
+  matrix_view<F> codes;
+  bool one_scale, is_wide;  // whether tiles end between slices; whether a slice can be stored as one
+
+  quantized_copy(const tiling& tiles, const Scales& its, matrix_view<F> to)
+      : t(tiles),
+        scales(its),
+        codes(to),
+        one_scale(cuts_between_slices<transposed_patch::values>(tiles.cols, to.cols)),
+        is_wide(detail::is_wide(to)) {}
+};
+
+// The codes of `Held` slices in a row, the first at (row, col), each a patch's columns beyond the one before. Team threads,
+// neighbours, have all slices of a tile; 0: the scales are there already.
+template <int Team, int Held, class F, class Scales>
+__device__ __forceinline__ void write_slices(const pack<float, transposed_patch::values> (&x)[Held],
+                                             quantized_copy<F, Scales> to, std::size_t row, std::size_t col) {
+  if constexpr (Team > 0) {
+    std::uint32_t amax = 0;
+    for (int i = 0; i < Held; ++i) amax = larger{}(amax, amax_bits(x[i], to.scales.of_finite()));
+    to.scales.find(largest_of_team<Team>(amax));
+  }
+  if (row >= to.codes.rows || col >= to.codes.cols) return;
+  if constexpr (Team > 0)
+    if (threadIdx.x % Team == 0) to.scales.note(to.t.rows.tile(row), to.t.cols.tile(col));
+  OCTET_UNROLL
+  for (int i = 0; i < Held && col < to.codes.cols; ++i, col += transposed_patch::cols) {
+    const auto q = quantize_in_row<F>(x[i], to.t, to.scales, row, col, to.codes.cols, to.one_scale);
+    F* const p = to.codes.row(row) + col;
+    const std::size_t there = to.codes.cols - col;
+    if (to.is_wide)
+      store(p, q, there);
+    else
+      for (std::size_t k = 0; k < transposed_patch::values && k < there; ++k) p[k] = q.value[k];
+  }
+}
+
 template <int Team, class F, class T, class Scales>
 OCTET_LOCAL __global__ void __launch_bounds__(transposed_patch::threads)
-    quantize_transposed_kernel(matrix_view<const T> in, tiling t, Scales scales, matrix_view<F> codes, bool one_scale,
-                               bool is_wide) {
+    quantize_transposed_kernel(matrix_view<const T> in, quantized_copy<F, Scales> transposed) {
   __shared__ float shared[transposed_patch::words];
   const auto patch = transposed_patch::of(in.cols, blockIdx.x);
   patch.read(in, threadIdx.x, shared);
   __syncthreads();
-  const auto x = transposed_patch::slice(shared, threadIdx.x);
-  const std::size_t row = patch.row(threadIdx.x), col = patch.col(threadIdx.x);
-  if constexpr (Team > 0) scales.find(largest_of_team<Team>(amax_bits(x, scales.of_finite())));
-  if (row >= codes.rows || col >= codes.cols) return;
-  if constexpr (Team > 0)
-    if (threadIdx.x % Team == 0) scales.note(t.rows.tile(row), t.cols.tile(col));
-  const auto q = quantize_in_row<F>(x, t, scales, row, col, codes.cols, one_scale);
-  F* const to = codes.row(row) + col;
-  const std::size_t there = codes.cols - col;
-  if (is_wide)
-    store(to, q, there);
-  else
-    for (std::size_t k = 0; k < transposed_patch::values && k < there; ++k) to[k] = q.value[k];
+  const pack<float, transposed_patch::values> x[] = {transposed_patch::slice(shared, threadIdx.x)};
+  write_slices<Team>(x, transposed, patch.row(threadIdx.x), patch.col(threadIdx.x));
+}
+
+// Both copies, in tiles of a row and C columns each; 0: the scales are there already. A block has a strip of patches as wide
+// as a tile, one after another in shared memory; the slices of the rows wait in registers until the strip is read.
+template <int C, class F, class T, class Scales>
+OCTET_LOCAL __global__ void __launch_bounds__(transposed_patch::threads)
+    quantize_with_transpose_kernel(matrix_view<const T> in, quantized_copy<F, Scales> straight,
+                                   quantized_copy<F, Scales> transposed) {
+  constexpr int values = transposed_patch::values, strip = strip_of<C>, team = C / values;
+  __shared__ float shared[transposed_patch::words];
+  auto patch = transposed_patch::of(in.cols, blockIdx.x, strip);
+  const std::size_t row = patch.straight_row(threadIdx.x), col = patch.straight_col(threadIdx.x);
+  pack<float, values> held[strip];
+  OCTET_UNROLL
+  for (int i = 0; i < strip; ++i, patch = patch.next()) {
+    if (i > 0) __syncthreads();
+    patch.read(in, threadIdx.x, shared);
+    __syncthreads();
+    held[i] = transposed_patch::straight_slice(shared, threadIdx.x);
+    const pack<float, values> x[] = {transposed_patch::slice(shared, threadIdx.x)};
+    write_slices<team>(x, transposed, patch.row(threadIdx.x), patch.col(threadIdx.x));
+  }
+  write_slices<(team < 2 ? team : 2)>(held, straight, row, col);
 }
 
 // The scale that a team has found for its tile.
@@ -51,10 +108,36 @@ struct team_scale {
 template <int Team, class F, class T, class Scales>
 OCTET_LOCAL cudaError_t launch_transposed(matrix_view<const T> in, const tiling& t, const Scales& scales,
                                           matrix_view<F> codes, cudaStream_t stream) {
-  const bool one_scale = cuts_between_slices<transposed_patch::values>(t.cols, codes.cols);
   return launch(quantize_transposed_kernel<Team, F, T, Scales>,
-                transposed_patch::count(in.rows, in.cols) * transposed_patch::threads, stream, in, t, scales, codes,
-                one_scale, is_wide(codes));
+                transposed_patch::count(in.rows, in.cols) * transposed_patch::threads, stream, in,
+                quantized_copy<F, Scales>(t, scales, codes));
+}
+template <int C, class F, class T, class Scales>
+OCTET_LOCAL cudaError_t launch_with_transpose(matrix_view<const T> in, const quantized_copy<F, Scales>& straight,
+                                              const quantized_copy<F, Scales>& transposed, cudaStream_t stream) {
+  return launch(quantize_with_transpose_kernel<C, F, T, Scales>,
+                transposed_patch::count(in.rows, in.cols, strip_of<C>) * transposed_patch::threads, stream, in,
+                straight, transposed);
+}
+
+template <class A, class B>
+OCTET_HOST_INLINE bool turned_shape(const matrix_view<A>& a, const matrix_view<B>& b) {
+  return a.rows == b.cols && a.cols == b.rows;
+}
+
+// Of a matrix with elements and of two copies that are made of it: `count` and `transposed_count` descales, which are read
+// (const) or written.
+template <class T, class F, class Descale>
+OCTET_LOCAL cudaError_t check_copies(const matrix_view<T>& in, const matrix_view<F>& codes, Descale* descales,
+                                     std::size_t count, const matrix_view<F>& transposed, Descale* transposed_descales,
+                                     std::size_t transposed_count) {
+  const cudaError_t errors[] = {
+      check(in, codes, descales, count), check(in, transposed, transposed_descales, transposed_count),
+      check(codes, transposed, descales, count), check(transposed, codes, transposed_descales, transposed_count),
+      std::is_const_v<Descale> ? cudaSuccess : check(descales, count, transposed_descales, transposed_count)};
+  for (const cudaError_t error : errors)
+    if (error != cudaSuccess) return error;
+  return cudaSuccess;
 }
 
 }  // namespace detail
@@ -71,7 +154,7 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_bl
   using Value = std::remove_const_t<T>;
   detail::require_types<F, Value, Descale>();
   static_assert(C == 16 || C == 32 || C == 64 || C == 128, "other descales: find them first, then give them");
-  if (in.rows != codes.cols || in.cols != codes.rows) return cudaErrorInvalidValue;
+  if (!detail::turned_shape(in, codes)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
   if (granularity.first_col % C != 0) return cudaErrorNotSupported;
   if (const cudaError_t error = detail::check<Descale>(rule); error != cudaSuccess) return error;
@@ -104,8 +187,7 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const Granul
   using Value = std::remove_const_t<T>;
   using Given = std::remove_const_t<Descale>;
   detail::require_types<F, Value, Given>();
-  if (in.rows != codes.cols || in.cols != codes.rows || !detail::is_granularity(granularity))
-    return cudaErrorInvalidValue;
+  if (!detail::turned_shape(in, codes) || !detail::is_granularity(granularity)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
   const tiling t = granularity.tiles(codes.rows, codes.cols);
   const descale_view<const Given> given(descales);
@@ -120,6 +202,90 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const Granul
                                                  scaling how = scaling::divide, cudaStream_t stream = nullptr) {
   return cuda::quantize_transposed_into(in, granularity, detail::in_order(descales, granularity, codes), codes, how,
                                         stream);
+}
+
+// -- Both copies -----------------------------------------------------------------------------------------------------
+
+// The codes of `in` and of its transpose, the input read once: the bytes of cuda::quantize_into and of
+// cuda::quantize_transposed_into. codes: [rows, cols]; transposed: [cols, rows]. Descales are descale_views, or pointers to
+// descale_count(granularity, rows, cols) and descale_count(granularity, cols, rows) of them in the order of the host.
+
+// Descales found, in both directions: per_block<1, C>{} as above. MX has a power of two for 32 values of a row and one for
+// 32 of a column.
+template <class F, class T, std::size_t C, class Descale>
+OCTET_LOCAL cudaError_t quantize_with_transpose_into(matrix_view<T> in, const per_block<1, C>& granularity,
+                                                     const scale_rule& rule, matrix_view<F> codes,
+                                                     descale_view<Descale> descales, matrix_view<F> transposed,
+                                                     descale_view<Descale> transposed_descales,
+                                                     cudaStream_t stream = nullptr) {
+  using Value = std::remove_const_t<T>;
+  detail::require_types<F, Value, Descale>();
+  static_assert(C == 16 || C == 32 || C == 64 || C == 128, "other descales: find them first, then give them");
+  if (!detail::same_shape(in, codes) || !detail::turned_shape(in, transposed)) return cudaErrorInvalidValue;
+  if (in.empty()) return cudaSuccess;
+  if (granularity.first_col % C != 0) return cudaErrorNotSupported;
+  if (const cudaError_t error = detail::check<Descale>(rule); error != cudaSuccess) return error;
+  const tiling t = granularity.tiles(in.rows, in.cols), turned = granularity.tiles(in.cols, in.rows);
+  const std::size_t cols = t.cols.count(in.cols), turned_cols = turned.cols.count(in.rows);
+  if (const cudaError_t error =
+          detail::check_copies(in, codes, descales.data, descales.extent(in.rows, cols), transposed,
+                               transposed_descales.data, transposed_descales.extent(in.cols, turned_cols));
+      error != cudaSuccess)
+    return error;
+  if (const cudaError_t error = detail::clear_what_is_left(descales, in.rows, cols, stream); error != cudaSuccess)
+    return error;
+  if (const cudaError_t error = detail::clear_what_is_left(transposed_descales, in.cols, turned_cols, stream);
+      error != cudaSuccess)
+    return error;
+  using found = detail::team_scale<F, Descale>;
+  return detail::launch_with_transpose<C>(
+      matrix_view<const Value>(in), detail::quantized_copy<F, found>(t, {descales, rule, {}}, codes),
+      detail::quantized_copy<F, found>(turned, {transposed_descales, rule, {}}, transposed), stream);
+}
+template <class F, class T, std::size_t C, class Descale>
+OCTET_LOCAL cudaError_t quantize_with_transpose_into(matrix_view<T> in, const per_block<1, C>& granularity,
+                                                     const scale_rule& rule, matrix_view<F> codes, Descale* descales,
+                                                     matrix_view<F> transposed, Descale* transposed_descales,
+                                                     cudaStream_t stream = nullptr) {
+  return cuda::quantize_with_transpose_into(in, granularity, rule, codes, detail::in_order(descales, granularity, in),
+                                            transposed, detail::in_order(transposed_descales, granularity, transposed),
+                                            stream);
+}
+
+// Descales given, in any granularity, of the matrix and of its transpose. One scale for a tensor (delayed or static scaling)
+// is both: per_tensor{} and the same pointer twice.
+template <class F, class T, class Granularity, class Descale>
+OCTET_LOCAL cudaError_t quantize_with_transpose_into(matrix_view<T> in, const Granularity& granularity,
+                                                     descale_view<Descale> descales, matrix_view<F> codes,
+                                                     descale_view<Descale> transposed_descales,
+                                                     matrix_view<F> transposed, scaling how = scaling::divide,
+                                                     cudaStream_t stream = nullptr) {
+  using Value = std::remove_const_t<T>;
+  using Given = std::remove_const_t<Descale>;
+  detail::require_types<F, Value, Given>();
+  if (!detail::same_shape(in, codes) || !detail::turned_shape(in, transposed) || !detail::is_granularity(granularity))
+    return cudaErrorInvalidValue;
+  if (in.empty()) return cudaSuccess;
+  const tiling t = granularity.tiles(in.rows, in.cols), turned = granularity.tiles(in.cols, in.rows);
+  const descale_view<const Given> given(descales), turned_given(transposed_descales);
+  if (const cudaError_t error = detail::check_copies(
+          in, codes, given.data, given.extent(t.rows.count(in.rows), t.cols.count(in.cols)), transposed,
+          turned_given.data, turned_given.extent(turned.rows.count(in.cols), turned.cols.count(in.rows)));
+      error != cudaSuccess)
+    return error;
+  using scales = detail::given_scales<Given>;
+  return detail::launch_with_transpose<0>(
+      matrix_view<const Value>(in), detail::quantized_copy<F, scales>(t, {given, how}, codes),
+      detail::quantized_copy<F, scales>(turned, {turned_given, how}, transposed), stream);
+}
+template <class F, class T, class Granularity, class Descale>
+OCTET_LOCAL cudaError_t quantize_with_transpose_into(matrix_view<T> in, const Granularity& granularity,
+                                                     const Descale* descales, matrix_view<F> codes,
+                                                     const Descale* transposed_descales, matrix_view<F> transposed,
+                                                     scaling how = scaling::divide, cudaStream_t stream = nullptr) {
+  return cuda::quantize_with_transpose_into(in, granularity, detail::in_order(descales, granularity, in), codes,
+                                            detail::in_order(transposed_descales, granularity, transposed), transposed,
+                                            how, stream);
 }
 
 }  // namespace cuda
