@@ -49,9 +49,8 @@ struct copies {
 
   copies(arena& a, const Granularity& granularity) : m(a, wide, granularity, 1, 2) {
     a.draw(m.x);
-    a.draw(m.descales);
     transposed = a.room<e4m3>(m.rows * m.cols);
-    descales = a.drawn<Descale>(octet::descale_count(granularity, m.cols, m.rows));
+    descales = a.room<Descale>(octet::descale_count(granularity, m.cols, m.rows));
   }
   octet::matrix_view<e4m3> turned(std::size_t turn) const { return {transposed[turn], m.cols, m.rows}; }
 };
@@ -67,6 +66,7 @@ contest both_found(arena& a, const scale_rule& rule) {
 template <class T>
 contest both_given(arena& a) {
   const copies<T, descale, per_tensor> to(a, per_tensor{});
+  a.draw(to.m.descales);
   return to.m.against_copy(a, [=](std::size_t turn, cudaStream_t stream) {
     const descale* const known = to.m.descales[turn];
     return octet::cuda::quantize_with_transpose_into(to.m.values(turn), per_tensor{}, known, to.m.coded(turn), known,

@@ -22,6 +22,8 @@ cudaError_t start(const float* x, const bfloat16* y, e4m3* a, e5m2* b, float* ba
                              back);
   octet::cuda::quantize_transposed_into(matrix_view(y, n, n), octet::per_block<1, 128>{}, octet::scale_rule(),
                                         matrix_view(a, n, n), d);
+  octet::cuda::quantize_with_transpose_into(matrix_view(y, n, n), octet::per_block<1, 128>{}, octet::scale_rule(),
+                                            matrix_view(a, n, n), d, matrix_view(a + n * n, n, n), d + n * n);
   return octet::cuda::append_into(matrix_view(y, n, n), slots, octet::cuda::paged_cache<e4m3>(a, 1, n, 1, n),
                                   octet::scale_rule(), d);
 }

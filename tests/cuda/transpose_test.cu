@@ -77,19 +77,24 @@ std::size_t found_in_both(const shape& s, const scale_rule& rule, bool swizzled)
     return swizzled ? gpu::swizzled_128x4(d, cols[i]) : gpu::row_major(d, cols[i]);
   };
   const auto stored = [](descale d) { return gpu::detail::stored_as<Descale>(d); };
-  const auto room = [&](int i) {
-    Descale nothing;
-    std::memset(static_cast<void*>(&nothing), swizzled ? 0 : 0x55, sizeof nothing);
-    std::vector<Descale> d(place(i, nullptr).extent(rows[i], cols[i]), nothing);
+  // What they will be on the host; on the device something else. What is left of a swizzled block is 0.
+  Descale nothing;
+  std::memset(static_cast<void*>(&nothing), 0, sizeof nothing);
+  const auto room = [&](int i) { return place(i, nullptr).extent(rows[i], cols[i]); };
+  tensors::both<Descale> descales(room(0), stored(descale(8))), turned_descales(room(1), stored(descale(8)));
+  for (int i : {0, 1}) {
+    auto& d = i == 0 ? descales.host : turned_descales.host;
+    d.assign(d.size(), nothing);
     for (std::size_t r = 0; r < rows[i]; ++r)
       for (std::size_t c = 0; c < cols[i]; ++c) d[place(i, nullptr).index(r, c)] = stored(all[i][r * cols[i] + c]);
-    return d;
-  };
-  tensors::both<Descale> descales(room(0)), turned_descales(room(1));
-  if (gpu::quantize_with_transpose_into(straight.in(), granularity, rule, straight.out(),
-                                        place(0, descales.device.data()), turned.out(),
-                                        place(1, turned_descales.device.data())) != cudaSuccess)
-    return 1;
+  }
+  Descale *const to = descales.device.data(), *const turned_to = turned_descales.device.data();
+  const cudaError_t error = swizzled
+                                ? gpu::quantize_with_transpose_into(straight.in(), granularity, rule, straight.out(),
+                                                                    place(0, to), turned.out(), place(1, turned_to))
+                                : gpu::quantize_with_transpose_into(straight.in(), granularity, rule, straight.out(),
+                                                                    to, turned.out(), turned_to);
+  if (error != cudaSuccess) return 1;
   return straight.codes.differences() + turned.codes.differences() + descales.differences() +
          turned_descales.differences();
 }
@@ -166,15 +171,20 @@ TEST_CASE("The codes of 128 x 128 blocks and of their transpose are the same") {
   const octet::per_block<128, 128> blocks;
   device::buffer<descale> d(9);
   REQUIRE(gpu::quantize_into(m.in(), blocks, scale_rule(), m.out(), d.data()) == cudaSuccess);
-  device::buffer<octet::e4m3> turned(s.rows * s.cols);
-  const gpu::descale_view<const descale> theirs(d.data(), 1, 3);
-  REQUIRE(gpu::quantize_transposed_into(m.in(), blocks, theirs, matrix_view(turned.data(), s.cols, s.rows)) ==
-          cudaSuccess);
-  const std::vector<octet::e4m3> codes = m.codes.device.values(), back = turned.values();
+  const gpu::descale_view<const descale> given(d.data(), 3, 1), turned_given(d.data(), 1, 3);
+  device::buffer<octet::e4m3> turned(s.rows * s.cols), turned_too(s.rows * s.cols), straight(s.rows * s.cols);
+  const auto turned_view = [&](auto& buffer) { return matrix_view(buffer.data(), s.cols, s.rows); };
+  REQUIRE(gpu::quantize_transposed_into(m.in(), blocks, turned_given, turned_view(turned)) == cudaSuccess);
+  REQUIRE(gpu::quantize_with_transpose_into(m.in(), blocks, given, matrix_view(straight.data(), s.rows, s.cols),
+                                            turned_given, turned_view(turned_too)) == cudaSuccess);
+  const std::vector<octet::e4m3> codes = m.codes.device.values();
+  const std::vector<octet::e4m3> others[] = {turned.values(), turned_too.values(), straight.values()};
   std::size_t wrong = 0;
   for (std::size_t r = 0; r < s.rows; ++r)
-    for (std::size_t c = 0; c < s.cols; ++c)
-      wrong += codes[r * s.out_stride + c].bits() != back[c * s.rows + r].bits() ? 1 : 0;
+    for (std::size_t c = 0; c < s.cols; ++c) {
+      const std::size_t places[] = {c * s.rows + r, c * s.rows + r, r * s.cols + c};
+      for (int i : {0, 1, 2}) wrong += codes[r * s.out_stride + c].bits() != others[i][places[i]].bits() ? 1 : 0;
+    }
   CHECK(wrong == 0);
 }
 

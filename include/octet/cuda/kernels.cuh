@@ -15,8 +15,9 @@ namespace cuda {
 // A launcher checks its arguments, starts kernels on the caller's stream and returns: it allocates nothing, waits for
 // nothing, and can be captured in a graph. All pointers are to device memory. It returns
 //   cudaSuccess                    started; also for no values at all, with any pointers
-//   cudaErrorInvalidValue          a null pointer, an output that overlaps an input, shapes that differ, strides that are
-//                                  too small, a size beyond the address space, a scale_rule that gives no scale
+//   cudaErrorInvalidValue          a null pointer, an output that overlaps an input or another output, shapes that differ,
+//                                  strides that are too small, a size beyond the address space, a scale_rule that gives
+//                                  no scale
 //   cudaErrorMisalignedAddress     a pointer that is not a multiple of its element's size
 //   cudaErrorNotSupported          nonfinite::reject: only the host looks before it writes
 //   cudaErrorInvalidConfiguration  more threads than a grid has (2^39)

@@ -297,14 +297,16 @@ struct transposed_patch {
   static constexpr int values = 16;
   std::size_t first_row, first_col;
 
-  // Patch `number` of a matrix, or the first of strip `number` of `strip` patches that are neighbours in a row; strips of
-  // neighbouring columns are neighbours.
-  OCTET_INLINE static transposed_patch of(std::size_t matrix_cols, std::size_t number, std::size_t strip = 1) {
-    const std::size_t of_a_row = (matrix_cols + strip * cols - 1) / (strip * cols);
-    return {number / of_a_row * rows, number % of_a_row * (strip * cols)};
+  // Patch `number` of a matrix; patches of neighbouring columns are neighbours. Or with strips of `side_by_side` patches in a
+  // row: the first patch of strip `number`.
+  OCTET_INLINE static transposed_patch of(std::size_t matrix_cols, std::size_t number, std::size_t side_by_side = 1) {
+    const std::size_t width = side_by_side * cols, of_a_row = (matrix_cols + width - 1) / width;
+    return {number / of_a_row * rows, number % of_a_row * width};
   }
-  OCTET_INLINE static std::size_t count(std::size_t matrix_rows, std::size_t matrix_cols, std::size_t strip = 1) {
-    return (matrix_rows + rows - 1) / rows * ((matrix_cols + strip * cols - 1) / (strip * cols));
+  OCTET_INLINE static std::size_t count(std::size_t matrix_rows, std::size_t matrix_cols,
+                                        std::size_t side_by_side = 1) {
+    const std::size_t width = side_by_side * cols;
+    return (matrix_rows + rows - 1) / rows * ((matrix_cols + width - 1) / width);
   }
   OCTET_INLINE transposed_patch next() const { return {first_row, first_col + cols}; }
 

@@ -1,4 +1,4 @@
-// Quantizing the transpose of a matrix, which is not in memory: what a backward pass or a product of other layout wants.
+// Quantizing the transpose of a matrix, alone or with the matrix: what a backward pass or a product of other layout wants.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -11,10 +11,8 @@ namespace cuda {
 namespace detail {
 
 // Patches side by side that are as wide as a tile of C columns.
-template <int C>
-inline constexpr int strip_of = C > static_cast<int>(transposed_patch::cols)
-                                    ? C / static_cast<int>(transposed_patch::cols)
-                                    : 1;
+template <std::size_t C>
+inline constexpr std::size_t strip_of = C > transposed_patch::cols ? C / transposed_patch::cols : 1;
 
 // What is written: the codes of a matrix or of its transpose, with the scales of its tiles.
 template <class F, class Scales>
@@ -22,9 +20,9 @@ struct quantized_copy {
   tiling t;
   Scales scales;
   matrix_view<F> codes;
-  bool one_scale, is_wide;  // whether tiles end between slices; whether a slice can be stored as one
+  bool one_scale, is_wide;  // no slice lies in two tiles; a slice can be stored as one
 
-  quantized_copy(const tiling& tiles, const Scales& its, matrix_view<F> to)
+  OCTET_HOST_INLINE quantized_copy(const tiling& tiles, const Scales& its, matrix_view<F> to)
       : t(tiles),
         scales(its),
         codes(to),
@@ -39,6 +37,7 @@ __device__ __forceinline__ void write_slices(const pack<float, transposed_patch:
                                              quantized_copy<F, Scales> to, std::size_t row, std::size_t col) {
   if constexpr (Team > 0) {
     std::uint32_t amax = 0;
+    OCTET_UNROLL
     for (int i = 0; i < Held; ++i) amax = larger{}(amax, amax_bits(x[i], to.scales.of_finite()));
     to.scales.find(largest_of_team<Team>(amax));
   }
@@ -70,11 +69,12 @@ OCTET_LOCAL __global__ void __launch_bounds__(transposed_patch::threads)
 
 // Both copies, in tiles of a row and C columns each; 0: the scales are there already. A block has a strip of patches as wide
 // as a tile, one after another in shared memory; the slices of the rows wait in registers until the strip is read.
-template <int C, class F, class T, class Scales>
+template <std::size_t C, class F, class T, class Scales>
 OCTET_LOCAL __global__ void __launch_bounds__(transposed_patch::threads)
     quantize_with_transpose_kernel(matrix_view<const T> in, quantized_copy<F, Scales> straight,
                                    quantized_copy<F, Scales> transposed) {
-  constexpr int values = transposed_patch::values, strip = strip_of<C>, team = C / values;
+  constexpr int values = transposed_patch::values, strip = static_cast<int>(strip_of<C>),
+                team = static_cast<int>(C) / values;
   __shared__ float shared[transposed_patch::words];
   auto patch = transposed_patch::of(in.cols, blockIdx.x, strip);
   const std::size_t row = patch.straight_row(threadIdx.x), col = patch.straight_col(threadIdx.x);
@@ -106,13 +106,12 @@ struct team_scale {
 };
 
 template <int Team, class F, class T, class Scales>
-OCTET_LOCAL cudaError_t launch_transposed(matrix_view<const T> in, const tiling& t, const Scales& scales,
-                                          matrix_view<F> codes, cudaStream_t stream) {
+OCTET_LOCAL cudaError_t launch_transposed(matrix_view<const T> in, const quantized_copy<F, Scales>& transposed,
+                                          cudaStream_t stream) {
   return launch(quantize_transposed_kernel<Team, F, T, Scales>,
-                transposed_patch::count(in.rows, in.cols) * transposed_patch::threads, stream, in,
-                quantized_copy<F, Scales>(t, scales, codes));
+                transposed_patch::count(in.rows, in.cols) * transposed_patch::threads, stream, in, transposed);
 }
-template <int C, class F, class T, class Scales>
+template <std::size_t C, class F, class T, class Scales>
 OCTET_LOCAL cudaError_t launch_with_transpose(matrix_view<const T> in, const quantized_copy<F, Scales>& straight,
                                               const quantized_copy<F, Scales>& transposed, cudaStream_t stream) {
   return launch(quantize_with_transpose_kernel<C, F, T, Scales>,
@@ -123,6 +122,13 @@ OCTET_LOCAL cudaError_t launch_with_transpose(matrix_view<const T> in, const qua
 template <class A, class B>
 OCTET_HOST_INLINE bool turned_shape(const matrix_view<A>& a, const matrix_view<B>& b) {
   return a.rows == b.cols && a.cols == b.rows;
+}
+
+// What tiles of C columns can be found by teams, and with which rule.
+template <class Descale, std::size_t C>
+OCTET_HOST_INLINE cudaError_t check_found(const per_block<1, C>& granularity, const scale_rule& rule) {
+  static_assert(C == 16 || C == 32 || C == 64 || C == 128, "other descales: find them first, then give them");
+  return granularity.first_col % C != 0 ? cudaErrorNotSupported : check<Descale>(rule);
 }
 
 // Of a matrix with elements and of two copies that are made of it: `count` and `transposed_count` descales, which are read
@@ -142,7 +148,9 @@ OCTET_LOCAL cudaError_t check_copies(const matrix_view<T>& in, const matrix_view
 
 }  // namespace detail
 
-// In all of these: in: [rows, cols]; codes: [cols, rows]. The granularity, its descales and the bytes are those of
+// -- The transpose alone ---------------------------------------------------------------------------------------------
+
+// in: [rows, cols]; codes: [cols, rows]. The granularity, its descales and the bytes are those of
 // cuda::quantize_into of the transpose of `in`: per_block<1, 128>{} has a descale for 128 rows of a column.
 
 // Descales found: per_block<1, C>{} with C = 16, 32, 64 or 128, which begins with a whole block (else
@@ -153,11 +161,9 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_bl
                                                  descale_view<Descale> descales, cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
   detail::require_types<F, Value, Descale>();
-  static_assert(C == 16 || C == 32 || C == 64 || C == 128, "other descales: find them first, then give them");
   if (!detail::turned_shape(in, codes)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
-  if (granularity.first_col % C != 0) return cudaErrorNotSupported;
-  if (const cudaError_t error = detail::check<Descale>(rule); error != cudaSuccess) return error;
+  if (const cudaError_t error = detail::check_found<Descale>(granularity, rule); error != cudaSuccess) return error;
   const tiling t = granularity.tiles(codes.rows, codes.cols);
   const std::size_t tile_rows = t.rows.count(codes.rows), tile_cols = t.cols.count(codes.cols);
   if (const cudaError_t error = detail::check(in, codes, descales.data, descales.extent(tile_rows, tile_cols));
@@ -166,9 +172,9 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_bl
   if (const cudaError_t error = detail::clear_what_is_left(descales, tile_rows, tile_cols, stream);
       error != cudaSuccess)
     return error;
-  const detail::team_scale<F, Descale> scales{descales, rule, {}};
-  return detail::launch_transposed<C / detail::transposed_patch::values>(matrix_view<const Value>(in), t, scales, codes,
-                                                                         stream);
+  using found = detail::team_scale<F, Descale>;
+  return detail::launch_transposed<C / detail::transposed_patch::values>(
+      matrix_view<const Value>(in), detail::quantized_copy<F, found>(t, {descales, rule, {}}, codes), stream);
 }
 template <class F, class T, std::size_t C, class Descale>
 OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const per_block<1, C>& granularity,
@@ -193,8 +199,9 @@ OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const Granul
   const descale_view<const Given> given(descales);
   const std::size_t count = given.extent(t.rows.count(codes.rows), t.cols.count(codes.cols));
   if (const cudaError_t error = detail::check(in, codes, given.data, count); error != cudaSuccess) return error;
-  return detail::launch_transposed<0>(matrix_view<const Value>(in), t, detail::given_scales<Given>{given, how}, codes,
-                                      stream);
+  using scales = detail::given_scales<Given>;
+  return detail::launch_transposed<0>(matrix_view<const Value>(in),
+                                      detail::quantized_copy<F, scales>(t, {given, how}, codes), stream);
 }
 template <class F, class T, class Granularity, class Descale>
 OCTET_LOCAL cudaError_t quantize_transposed_into(matrix_view<T> in, const Granularity& granularity,
@@ -220,11 +227,9 @@ OCTET_LOCAL cudaError_t quantize_with_transpose_into(matrix_view<T> in, const pe
                                                      cudaStream_t stream = nullptr) {
   using Value = std::remove_const_t<T>;
   detail::require_types<F, Value, Descale>();
-  static_assert(C == 16 || C == 32 || C == 64 || C == 128, "other descales: find them first, then give them");
   if (!detail::same_shape(in, codes) || !detail::turned_shape(in, transposed)) return cudaErrorInvalidValue;
   if (in.empty()) return cudaSuccess;
-  if (granularity.first_col % C != 0) return cudaErrorNotSupported;
-  if (const cudaError_t error = detail::check<Descale>(rule); error != cudaSuccess) return error;
+  if (const cudaError_t error = detail::check_found<Descale>(granularity, rule); error != cudaSuccess) return error;
   const tiling t = granularity.tiles(in.rows, in.cols), turned = granularity.tiles(in.cols, in.rows);
   const std::size_t cols = t.cols.count(in.cols), turned_cols = turned.cols.count(in.rows);
   if (const cudaError_t error =
