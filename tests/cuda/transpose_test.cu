@@ -124,7 +124,9 @@ void every_shape() {
   for (const shape& s : tensors::shapes) {
     CAPTURE(s.rows);
     CAPTURE(s.cols);
-    const scale_rule floats, powers(octet::descale_form::e8m0_up);
+    const scale_rule floats;
+    scale_rule powers(octet::descale_form::e8m0_up);
+    powers.on_nonfinite = octet::nonfinite::propagate;
     CHECK(found<F, T, 128>(s, floats) == 0);
     CHECK(found<F, T, 64>(s, powers) == 0);
     CHECK(found<F, T, 32>(s, powers) == 0);
@@ -147,7 +149,9 @@ TEST_CASE("The transpose of bfloat16s is quantized as if it had been in memory")
 }
 
 TEST_CASE("A matrix and its transpose are quantized from one reading as each would be alone") {
-  const scale_rule floats, powers(octet::descale_form::e8m0_up);
+  const scale_rule powers(octet::descale_form::e8m0_up);
+  scale_rule floats;
+  floats.on_nonfinite = octet::nonfinite::propagate;
   using octet::bfloat16;
   for (const shape& s : tensors::shapes) {
     CAPTURE(s.rows);
@@ -208,6 +212,16 @@ TEST_CASE("What cannot be transposed is refused, and nothing is written") {
   CHECK(gpu::quantize_with_transpose_into(in, begun, rule, rows, to, out, next) == cudaErrorNotSupported);
   CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, out, to, rows, next)));
   CHECK(refused(gpu::quantize_with_transpose_into(nothing, blocks, rule, rows, to, out, next)));
+  const matrix_view over_input(reinterpret_cast<octet::e4m3*>(m.values.device.data()), 4, 16);
+  CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, over_input, to, out, next)));
+  CHECK(refused(
+      gpu::quantize_with_transpose_into(in, blocks, rule, rows, reinterpret_cast<descale*>(rows.data), out, next)));
+  CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, rows,
+                                                  reinterpret_cast<descale*>(m.values.device.data()), out, next)));
+  CHECK(refused(
+      gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, matrix_view(over_input.data, 16, 4), next)));
+  CHECK(refused(
+      gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, out, reinterpret_cast<descale*>(out.data))));
   CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, out, to)));
   CHECK(refused(gpu::quantize_with_transpose_into(in, blocks, rule, rows, to, matrix_view(rows.data, 16, 4), next)));
   CHECK(refused(
