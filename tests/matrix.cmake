@@ -1,5 +1,4 @@
-# The matrix: the tests of the headers (but not the exhaustive ones) once more by other compilers and on other machines, one
-# ctest test a leg.
+# The matrix: the headers' tests, but for the exhaustive ones, by other compilers and on other machines, a ctest test a leg.
 # SPDX-License-Identifier: MIT
 
 # octet_leg(NAME COMPILER OPTIONS...): skipped where the compiler is missing. The main build has tested the kernels for all
